@@ -146,7 +146,11 @@ export interface MapBlock {
   readonly hostnames: boolean;
   readonly isVolatile: boolean;
   /** In order. `pattern` is unescaped (a leading `\` taken off); regular expressions keep `~` or `~*`. */
-  readonly entries: readonly { readonly pattern: string; readonly value: string; readonly where: ConfWhere }[];
+  readonly entries: readonly {
+    readonly pattern: string;
+    readonly value: string;
+    readonly where: ConfWhere;
+  }[];
   /** Value of `default`; empty string when there is none, as in nginx. */
   readonly defaultValue: string;
   readonly where: ConfWhere;
@@ -159,7 +163,11 @@ export interface GeoBlock {
   readonly variable: string;
   readonly ranges: boolean;
   /** CIDR (or `first-last` under `ranges`) and value, in order; `delete` entries already taken off. */
-  readonly entries: readonly { readonly network: string; readonly value: string; readonly where: ConfWhere }[];
+  readonly entries: readonly {
+    readonly network: string;
+    readonly value: string;
+    readonly where: ConfWhere;
+  }[];
   readonly defaultValue: string;
   readonly proxies: readonly string[];
   readonly where: ConfWhere;
