@@ -1,0 +1,402 @@
+/**
+ * Finds the values of a log_format's variables in a line.
+ *
+ * The inverse of ngx_http_log_handler(): literals must stand where the format has them, and each
+ * value must look like what nginx writes for its variable under the format's escaping. Where the
+ * byte after a value can't stand inside it, one pass from the left is enough, and nothing that a
+ * client sent can move a border. Elsewhere the scan tries the possible borders: when only one can
+ * work, in the order found; when several may (`ambiguities`), the last one first, so that as much
+ * as possible stays in the field that began first.
+ *
+ * Units: byte offsets in the caller's buffer. Nothing is allocated by a scan.
+ *
+ * Not here: undoing the escapes (escape.ts), and the meaning of the values.
+ */
+import { type Escape, type LogFormat, splitFormat } from './format-text.js';
+import {
+  type NextValue,
+  type ValueKind,
+  alphabetOf,
+  describeVariable,
+  endsBefore,
+  fixedLengthOf,
+  kindOf,
+  measureDecimal,
+  measureInteger,
+  measureList,
+  measureMilliseconds,
+  measureStatus,
+  measureTimeIso8601,
+  measureTimeLocal,
+} from './value-grammar.js';
+
+export { type Escape, type LogFormat, LogFormatError } from './format-text.js';
+
+/** How the end of a value is found. */
+type Mode = 'to_byte' | 'to_line_end' | 'measured' | 'first_fit' | 'last_fit';
+
+interface Slot extends NextValue {
+  readonly variable: string;
+  readonly mode: Mode;
+}
+
+/** Small numbers for the loop; a switch over strings would cost per value. */
+const TO_BYTE = 0;
+const TO_BYTE_JSON = 1;
+const TO_LINE_END = 2;
+const FIRST_FIT = 3;
+const LAST_FIT = 4;
+const WORD = 5;
+const STATUS = 6;
+const TIME_LOCAL = 7;
+const TIME_ISO8601 = 8;
+const MILLISECONDS = 9;
+const INTEGER = 10;
+const DECIMAL = 11;
+const INTEGER_LIST = 12;
+const DECIMAL_LIST = 13;
+const WORD_LIST = 14;
+
+const MEASURED: Record<Exclude<ValueKind, 'text'>, number> = {
+  word: WORD,
+  status: STATUS,
+  time_local: TIME_LOCAL,
+  time_iso8601: TIME_ISO8601,
+  milliseconds: MILLISECONDS,
+  integer: INTEGER,
+  decimal: DECIMAL,
+  integer_list: INTEGER_LIST,
+  decimal_list: DECIMAL_LIST,
+  word_list: WORD_LIST,
+};
+
+/** Borders tried per byte of line before a line of an ambiguous format counts as unfit. */
+const TRIES_PER_BYTE = 64;
+
+/**
+ * Compiles a log_format.
+ *
+ * @throws LogFormatError for a format that nginx refuses. One that can be read in several ways
+ * compiles; `ambiguities` of the scanner says where.
+ */
+export function compileLogFormat(format: LogFormat): LineScanner {
+  const { literals, variables } = splitFormat(format);
+  const last = literals.length - 1;
+  const trimmed = [...literals];
+  // Spaces at the end of a line are optional (they get lost in editors and shippers), unless they
+  // are all that tells the last value from them.
+  if (/\S/.test(trimmed[last]!)) trimmed[last] = trimmed[last]!.trimEnd();
+  return new LineScanner(format, trimmed, variables);
+}
+
+export class LineScanner {
+  readonly format: LogFormat;
+  readonly variables: readonly string[];
+  /** Sentences about the places where two readings of one line are possible. */
+  readonly ambiguities: readonly string[];
+  /** Byte offsets of the values after a scan that gave -1, still escaped, one per variable. */
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+
+  readonly #literals: readonly string[];
+  readonly #literalBytes: Uint8Array;
+  /** Offsets in #literalBytes: literal i is [#literalAt[i], #literalAt[i + 1]). */
+  readonly #literalAt: Int32Array;
+  readonly #ops: Uint8Array;
+  readonly #alphabets: readonly Uint8Array[];
+  readonly #mayBeEmpty: boolean;
+  readonly #isJson: boolean;
+
+  /** Values whose border may still be moved, innermost last. */
+  readonly #openVariables: Int32Array;
+  #openCount = 0;
+  #budget = 0;
+  #failedAt = 0;
+  /** Index of the literal (even: 2i) or variable (odd: 2i + 1) that did not fit. */
+  #failedItem = 0;
+
+  constructor(format: LogFormat, literals: readonly string[], variables: readonly string[]) {
+    const slots = planSlots(format.escape, literals, variables);
+    this.format = format;
+    this.variables = variables;
+    this.ambiguities = slots
+      .filter((slot) => slot.mode === 'last_fit')
+      .map((slot) => `the end of $${slot.variable} can be read in several ways`);
+    this.starts = new Int32Array(variables.length);
+    this.ends = new Int32Array(variables.length);
+    this.#literals = literals;
+    this.#literalBytes = Buffer.from(literals.join(''), 'latin1');
+    this.#literalAt = Int32Array.from(
+      [0, ...literals].map((_, i) => literals.slice(0, i).join('').length),
+    );
+    this.#ops = Uint8Array.from(slots, (slot) => opOf(slot, format.escape));
+    this.#alphabets = slots.map(matchingAlphabet);
+    this.#mayBeEmpty = format.escape !== 'default';
+    this.#isJson = format.escape === 'json';
+    this.#openVariables = new Int32Array(variables.length);
+  }
+
+  /** Place of a variable (without `$`) in `starts` and `ends`; -1 when the format lacks it. */
+  indexOf(variable: string): number {
+    return this.variables.indexOf(variable);
+  }
+
+  /**
+   * Fits bytes[start, end), a line without its newline; a carriage return and spaces at its end
+   * are allowed.
+   *
+   * @returns -1 when the line fits, with `starts` and `ends` set; else the offset, relative to
+   * start, of the first byte that no reading could use
+   */
+  scan(bytes: Uint8Array, start: number, end: number): number {
+    const lineEnd = end > start && bytes[end - 1] === 0x0d ? end - 1 : end;
+    const count = this.#ops.length;
+    this.#budget = TRIES_PER_BYTE * (end - start + 64);
+    this.#failedAt = start;
+    this.#failedItem = 0;
+    this.#openCount = 0;
+    let index = 0;
+    let at = this.#matchLiteral(bytes, 0, start, lineEnd);
+    for (;;) {
+      while (at >= 0 && index < count) {
+        this.starts[index] = at;
+        at = this.#takeValue(bytes, index, at, lineEnd);
+        index++;
+      }
+      if (at >= 0 && this.#fitsLineEnd(bytes, at, lineEnd)) return -1;
+      if (this.#openCount === 0 || this.#budget <= 0) return this.#failedAt - start;
+      index = this.#openVariables[--this.#openCount]!;
+      at = this.#moveBorder(bytes, index, lineEnd);
+      index++;
+    }
+  }
+
+  /** What the last scan that failed expected at the place it gave back. */
+  expected(): string {
+    const index = this.#failedItem >> 1;
+    if (this.#failedItem % 2 === 1) return describeVariable(this.variables[index]!);
+    const literal = this.#literals[index]!;
+    const after = index === 0 ? '' : ` after $${this.variables[index - 1]}`;
+    return literal === '' ? `the end of the line${after}` : `${JSON.stringify(literal)}${after}`;
+  }
+
+  /** Takes value `index` at `at` and the literal after it; gives the offset after both, or -1. */
+  #takeValue(bytes: Uint8Array, index: number, at: number, end: number): number {
+    const op = this.#ops[index]!;
+    if (op <= TO_BYTE_JSON) {
+      const stop = this.#literalBytes[this.#literalAt[index + 1]!]!;
+      let to = at;
+      if (op === TO_BYTE) {
+        while (to < end && bytes[to] !== stop) to++;
+      } else {
+        while (to < end && bytes[to] !== stop) to += bytes[to] === 0x5c ? 2 : 1;
+        if (to > end) to = end;
+      }
+      this.ends[index] = to;
+      return this.#matchLiteral(bytes, index + 1, to, end);
+    }
+    if (op === TO_LINE_END) {
+      this.ends[index] = end;
+      return end;
+    }
+    if (op === FIRST_FIT) {
+      this.ends[index] = at - 1;
+      return this.#moveBorder(bytes, index, end);
+    }
+    if (op === LAST_FIT) {
+      this.ends[index] = this.#reach(bytes, index, at, end) + 1;
+      return this.#moveBorder(bytes, index, end);
+    }
+    const to = this.#measure(op, index, bytes, at, end);
+    if (to < 0) return this.#fail(~to, 2 * index + 1);
+    this.ends[index] = to;
+    return this.#matchLiteral(bytes, index + 1, to, end);
+  }
+
+  #measure(op: number, index: number, bytes: Uint8Array, at: number, end: number): number {
+    switch (op) {
+      case WORD: {
+        const alphabet = this.#alphabets[index]!;
+        let to = at;
+        while (to < end && alphabet[bytes[to]!] === 1) to++;
+        return to > at || this.#mayBeEmpty ? to : ~at;
+      }
+      case STATUS:
+        return measureStatus(bytes, at, end);
+      case TIME_LOCAL:
+        return measureTimeLocal(bytes, at, end);
+      case TIME_ISO8601:
+        return measureTimeIso8601(bytes, at, end);
+      case MILLISECONDS:
+        return measureMilliseconds(bytes, at, end);
+      case INTEGER:
+        return measureInteger(bytes, at, end, this.#mayBeEmpty);
+      case DECIMAL:
+        return measureDecimal(bytes, at, end, this.#mayBeEmpty);
+      case INTEGER_LIST:
+        return measureList('integer_list', bytes, at, end, this.#mayBeEmpty);
+      case DECIMAL_LIST:
+        return measureList('decimal_list', bytes, at, end, this.#mayBeEmpty);
+      default:
+        return measureList('word_list', bytes, at, end, this.#mayBeEmpty);
+    }
+  }
+
+  /** Offset after literal `index` when it stands at `at`, else -1. */
+  #matchLiteral(bytes: Uint8Array, index: number, at: number, end: number): number {
+    const literals = this.#literalBytes;
+    const to = this.#literalAt[index + 1]!;
+    let from = this.#literalAt[index]!;
+    let here = at;
+    while (from < to && here < end && bytes[here] === literals[from]) {
+      from++;
+      here++;
+    }
+    return from === to ? here : this.#fail(here, 2 * index);
+  }
+
+  /** Puts the border of an open value at the next place where its literal stands. */
+  #moveBorder(bytes: Uint8Array, index: number, end: number): number {
+    return this.#ops[index] === FIRST_FIT
+      ? this.#moveBorderRight(bytes, index, end)
+      : this.#moveBorderLeft(bytes, index, end);
+  }
+
+  #moveBorderRight(bytes: Uint8Array, index: number, end: number): number {
+    let at = this.ends[index]!;
+    // Below the start: no place was tried yet.
+    at = at < this.starts[index]! ? at + 1 : this.#afterByte(bytes, index, at, end);
+    while (at >= 0) {
+      this.#budget--;
+      const after = this.#matchLiteral(bytes, index + 1, at, end);
+      if (after >= 0) return this.#keepOpen(index, at, after);
+      at = this.#afterByte(bytes, index, at, end);
+    }
+    return -1;
+  }
+
+  #moveBorderLeft(bytes: Uint8Array, index: number, end: number): number {
+    const lowest = this.starts[index]!;
+    for (let at = this.ends[index]! - 1; at >= lowest; at--) {
+      this.#budget--;
+      const after = this.#matchLiteral(bytes, index + 1, at, end);
+      if (after >= 0) return this.#keepOpen(index, at, after);
+    }
+    return -1;
+  }
+
+  #keepOpen(index: number, at: number, after: number): number {
+    this.ends[index] = at;
+    this.#openVariables[this.#openCount++] = index;
+    return after;
+  }
+
+  /** Offset after the byte (or JSON escape) at `at` of an open value; -1 when it can't be in one. */
+  #afterByte(bytes: Uint8Array, index: number, at: number, end: number): number {
+    if (at >= end || this.#alphabets[index]![bytes[at]!] !== 1) return -1;
+    const to = this.#isJson && bytes[at] === 0x5c ? at + 2 : at + 1;
+    return to <= end ? to : -1;
+  }
+
+  /** The rightmost offset at which an open value may end. */
+  #reach(bytes: Uint8Array, index: number, at: number, end: number): number {
+    let to = at;
+    for (let next = at; next >= 0; next = this.#afterByte(bytes, index, next, end)) to = next;
+    this.#budget -= to - at;
+    return to;
+  }
+
+  #fitsLineEnd(bytes: Uint8Array, at: number, end: number): boolean {
+    let to = at;
+    while (to < end && bytes[to] === 0x20) to++;
+    if (to === end) return true;
+    this.#fail(to, 2 * this.#ops.length);
+    return false;
+  }
+
+  /** Remembers the failure that lies furthest to the right: what came before it did fit. */
+  #fail(at: number, item: number): -1 {
+    if (at >= this.#failedAt) {
+      this.#failedAt = at;
+      this.#failedItem = item;
+    }
+    return -1;
+  }
+}
+
+/** Decides for every value how its end will be found. */
+function planSlots(
+  escape: Escape,
+  literals: readonly string[],
+  variables: readonly string[],
+): Slot[] {
+  const values = variables.map((variable) => {
+    const kind = kindOf(variable);
+    return { variable, kind, alphabet: alphabetOf(kind, escape) };
+  });
+  return values.map((value, i) => {
+    const literal = literals[i + 1]!;
+    const isLast = i === values.length - 1;
+    if (value.kind === 'text') {
+      if (isLast && literal === '') return { ...value, mode: 'to_line_end' };
+      const stop = literal.charCodeAt(0);
+      // NaN, for no literal, is in no alphabet and must not count as a border.
+      if (literal !== '' && value.alphabet[stop] === 0) return { ...value, mode: 'to_byte' };
+    } else if (endsBefore(value.kind, value.alphabet, literal, values[i + 1])) {
+      return { ...value, mode: 'measured' };
+    }
+    const isUnique = hasOneBorder(i, literals, values);
+    return { ...value, mode: isUnique ? 'first_fit' : 'last_fit' };
+  });
+}
+
+/**
+ * Whether at most one border of value `index` can fit.
+ *
+ * So it is when some byte further on can stand neither in the value nor in anything between: it
+ * is then the first such byte of the line, and from it back to the border every value must be
+ * bounded on its left by a byte that it can't hold, or have a fixed length. The end of the line
+ * serves as such a byte.
+ */
+function hasOneBorder(
+  index: number,
+  literals: readonly string[],
+  values: readonly NextValue[],
+): boolean {
+  const crossed: Uint8Array[] = [values[index]!.alphabet];
+  let before = '';
+  for (let i = index + 1; ; i++) {
+    for (const char of literals[i]!) {
+      const isHard = crossed.every((alphabet) => alphabet[char.charCodeAt(0)] === 0);
+      if (isHard && !before.includes(char)) return true;
+      before += char;
+    }
+    if (i === values.length) return true;
+    const value = values[i]!;
+    const left = literals[i]!.at(-1);
+    const isBounded = left !== undefined && value.alphabet[left.charCodeAt(0)] === 0;
+    if (!isBounded && fixedLengthOf(value.kind) === 0) return false;
+    crossed.push(value.alphabet);
+  }
+}
+
+function opOf(slot: Slot, escape: Escape): number {
+  switch (slot.mode) {
+    case 'to_byte':
+      return escape === 'json' ? TO_BYTE_JSON : TO_BYTE;
+    case 'to_line_end':
+      return TO_LINE_END;
+    case 'first_fit':
+      return FIRST_FIT;
+    case 'last_fit':
+      return LAST_FIT;
+    case 'measured':
+      return MEASURED[slot.kind as Exclude<ValueKind, 'text'>];
+  }
+}
+
+/** Bytes above 0x7e are let through in text: a line that went through a transcoder is still one. */
+function matchingAlphabet(slot: Slot): Uint8Array {
+  if (slot.kind !== 'text') return slot.alphabet;
+  return slot.alphabet.map((allowed, byte) => (byte > 0x7e ? 1 : allowed));
+}
