@@ -1,0 +1,195 @@
+/**
+ * The embedded store: a folder with a marker of ours and the engine's data in `chdb/`.
+ *
+ * chDB is an optional package of some 500 MB, so it is loaded here, when a folder is opened, and
+ * nowhere else. It allows one data folder per process and one process per data folder; the second
+ * process is recognised before chDB is asked, which would write to stderr by itself.
+ *
+ * Not here: schema, and anything that a server does as well.
+ */
+import { createClient, type ClickHouseClientConfigOptions } from '@clickhouse/client';
+import { accessSync, constants, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { EXIT, InputError } from '../errors.js';
+import { CLIENT_OPTIONS } from './client-options.js';
+import type { EngineParts } from './engine.js';
+
+const MARKER = 'limitlens-store.json';
+const LAYOUT = 1;
+
+type Connection = NonNullable<ClickHouseClientConfigOptions['connection']>;
+type CreateConnection = (options: { path: string }) => Connection;
+
+/** The clients of an embedded store, with the database in use. */
+export type EmbeddedParts = Pick<EngineParts, 'where' | 'writer' | 'reader'>;
+
+/**
+ * Opens (and where wanted makes) a store folder and the database in it.
+ *
+ * @throws InputError noInput: missing, or not a store; io: in use, or no permission;
+ * configuration: chDB is not installed, or the folder is of a newer layout
+ */
+export async function openEmbedded(
+  path: string,
+  database: string,
+  createIfMissing: boolean,
+): Promise<EmbeddedParts> {
+  prepareFolder(path, createIfMissing);
+  const dataPath = join(path, 'chdb');
+  const holder = lockHolder(dataPath);
+  if (holder !== undefined && holder !== process.pid) throw inUse(path, holder);
+  const createConnection = await loadChdb();
+  const client = () =>
+    createClient({ ...CLIENT_OPTIONS, connection: connect(createConnection, path, dataPath) });
+  const writer = client();
+  await writer.command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` });
+  await writer.command({ query: `USE ${database}` });
+  const reader = client();
+  await reader.command({ query: `USE ${database}` });
+  return { where: path, writer, reader };
+}
+
+/** Tells a store from other folders by its marker, and makes a new one where that is wanted. */
+function prepareFolder(path: string, createIfMissing: boolean): void {
+  const entries = listFolder(path);
+  if (entries?.includes(MARKER) === true) {
+    checkLayout(path);
+    checkWritable(path);
+    return;
+  }
+  if (entries !== undefined && entries.length > 0) {
+    throw new InputError(
+      `${path}: expected a limitlens store, found a folder without ${MARKER}\n` +
+        '  Name a folder that does not exist yet, or the right one.',
+      EXIT.noInput,
+    );
+  }
+  if (!createIfMissing) {
+    throw new InputError(
+      `${path}: expected a limitlens store, found ${entries === undefined ? 'nothing' : 'an empty folder'}\n` +
+        '  Make one with `limitlens import`, or name the right folder with --store.',
+      EXIT.noInput,
+    );
+  }
+  try {
+    mkdirSync(path, { recursive: true });
+    // Complete or absent, never half: a crash here must not leave a folder that nothing accepts.
+    writeFileSync(join(path, `${MARKER}.tmp`), `${JSON.stringify({ layout: LAYOUT })}\n`);
+    renameSync(join(path, `${MARKER}.tmp`), join(path, MARKER));
+  } catch (error) {
+    throw folderError(path, error);
+  }
+}
+
+/** The names in a folder, undefined when there is none. A marker that was not finished is nothing. */
+function listFolder(path: string): string[] | undefined {
+  try {
+    return readdirSync(path).filter((name) => name !== `${MARKER}.tmp`);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw folderError(path, error);
+  }
+}
+
+function checkLayout(path: string): void {
+  let layout: unknown;
+  try {
+    layout = (JSON.parse(readFileSync(join(path, MARKER), 'utf8')) as { layout?: unknown }).layout;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== undefined) throw folderError(path, error);
+    layout = 'unreadable';
+  }
+  if (layout === LAYOUT) return;
+  throw new InputError(
+    `${join(path, MARKER)}: expected layout ${LAYOUT}, found ${JSON.stringify(layout)}\n` +
+      '  A newer limitlens wrote it: install that one, or use another store.',
+    EXIT.configuration,
+  );
+}
+
+function checkWritable(path: string): void {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw folderError(path, error);
+  }
+}
+
+function folderError(path: string, cause: unknown): InputError {
+  const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
+  if (code === 'ENOTDIR' || code === 'EEXIST') {
+    return new InputError(
+      `${path}: expected a folder, found a file\n  Name a folder with --store.`,
+      EXIT.noInput,
+      { cause },
+    );
+  }
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') {
+    return new InputError(
+      `${path}: expected a folder to write to, found no permission (${code})\n` +
+        '  The engine locks its folder even to read: run as its owner, or use another store.',
+      EXIT.io,
+      { cause },
+    );
+  }
+  return new InputError(`${path}: the store could not be opened (${code})`, EXIT.io, { cause });
+}
+
+function inUse(path: string, pid: number | undefined): InputError {
+  const who = pid === undefined ? 'another process' : `another process (pid ${pid})`;
+  return new InputError(
+    `${path}: expected a free store, found it in use by ${who}\n` +
+      '  One process at a time: wait for it, stop it, or ask a running daemon through its HTTP address.',
+    EXIT.io,
+  );
+}
+
+/**
+ * The process that holds chDB's lock, from the file that it locks and writes its pid to; Linux only,
+ * elsewhere undefined, and chDB's own refusal is what remains.
+ */
+function lockHolder(dataPath: string): number | undefined {
+  try {
+    const statusPath = join(dataPath, 'status');
+    const pid = Number(/^PID: (\d+)/m.exec(readFileSync(statusPath, 'utf8'))?.[1]);
+    const inode = statSync(statusPath).ino;
+    const isHeld = readFileSync('/proc/locks', 'utf8')
+      .split('\n')
+      .some((line) => {
+        const fields = line.trim().split(/\s+/);
+        return fields[4] === String(pid) && fields[5]?.endsWith(`:${inode}`);
+      });
+    return isHeld ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function loadChdb(): Promise<CreateConnection> {
+  // Not a literal: the compiler must not need a package that need not be there.
+  const specifier = 'chdb/connection' as string;
+  try {
+    const module = (await import(specifier)) as { createChdbConnection: CreateConnection };
+    return module.createChdbConnection;
+  } catch (cause) {
+    throw new InputError(
+      'expected the package chdb for the embedded store, found none that loads\n' +
+        '  Run `npm install chdb` (some 500 MB), or use a server with --clickhouse URL.',
+      EXIT.configuration,
+      { cause },
+    );
+  }
+}
+
+function connect(create: CreateConnection, path: string, dataPath: string): Connection {
+  try {
+    return create({ path: dataPath });
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    if (!message.startsWith('Failed to create connection')) throw cause;
+    // chDB says no more than this; its folder being locked is by far the likeliest reason.
+    checkWritable(dataPath);
+    throw inUse(path, undefined);
+  }
+}

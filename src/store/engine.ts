@@ -1,0 +1,153 @@
+/**
+ * One way to speak with ClickHouse, whether it runs in this process or behind a URL.
+ *
+ * Behaviour of the embedded connection that this hides: settings stay on a connection once sent, so
+ * that every call sends all of its own and reads and writes have a connection each; an aborted query
+ * goes on, so that each has its max_execution_time; results and inserts are buffered whole, so that
+ * inserts are kept small by the caller.
+ *
+ * Not here: opening (embedded.ts, server.ts), schema and meaning of the rows.
+ */
+import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client';
+import { retry, type RetryPolicy } from './retry.js';
+import { storeError } from './store-errors.js';
+
+/** What a server is given on top of max_execution_time to say that it gave up. */
+const GRACE_MS = 15_000;
+const DEFAULT_SECONDS = 60;
+const INSERT_SECONDS = 300;
+
+export interface EngineParts {
+  /** How messages name this store: the folder, or the URL without its password. */
+  readonly where: string;
+  readonly writer: ClickHouseClient;
+  /** The same as `writer` where one connection may do several things at once. */
+  readonly reader: ClickHouseClient;
+  readonly isEmbedded: boolean;
+  /** Tables are Distributed over replicated ones. */
+  readonly isCluster: boolean;
+  readonly retryPolicy: RetryPolicy;
+}
+
+export class Engine {
+  readonly where: string;
+  readonly #parts: EngineParts;
+  readonly #running = new Set<Promise<unknown>>();
+
+  constructor(parts: EngineParts) {
+    this.where = parts.where;
+    this.#parts = parts;
+  }
+
+  /** Runs a statement without a result. */
+  async command(query: string): Promise<void> {
+    await this.#run(INSERT_SECONDS, (signal) =>
+      this.#parts.writer.command({
+        query,
+        clickhouse_settings: {
+          max_execution_time: INSERT_SECONDS,
+          // A new TTL is for what comes; rewriting every old part at once would stop an import.
+          materialize_ttl_after_modify: 0,
+          ...(this.#parts.isCluster ? { distributed_ddl_task_timeout: `${INSERT_SECONDS}` } : {}),
+        },
+        ...signal,
+      }),
+    );
+  }
+
+  /**
+   * Runs a query. 64-bit integers come as numbers, dates as UTC text.
+   *
+   * @param maxSeconds after which the engine gives up, and an InputError says so
+   * @throws InputError when the store does not answer, or not in time
+   */
+  async rows<T>(
+    query: string,
+    params: Record<string, unknown> = {},
+    maxSeconds = DEFAULT_SECONDS,
+  ): Promise<T[]> {
+    return this.#run(maxSeconds, async (signal) => {
+      const result = await this.#parts.reader.query({
+        query,
+        query_params: params,
+        format: 'JSONEachRow',
+        clickhouse_settings: {
+          max_execution_time: maxSeconds,
+          output_format_json_quote_64bit_integers: 0,
+          ...(this.#parts.isCluster ? { select_sequential_consistency: '1' } : {}),
+        },
+        ...signal,
+      });
+      return result.json<T>();
+    });
+  }
+
+  /**
+   * Inserts rows as one block.
+   *
+   * @param token names the block: rows under a token that was seen before are dropped
+   */
+  async insert(
+    table: string,
+    columns: readonly string[],
+    rows: readonly (readonly unknown[])[],
+    token: string,
+  ): Promise<void> {
+    const [first, ...rest] = columns;
+    if (first === undefined) throw new Error(`insert into ${table} without columns`);
+    await this.#run(INSERT_SECONDS, (signal) =>
+      this.#parts.writer.insert({
+        table,
+        columns: [first, ...rest],
+        values: rows,
+        format: 'JSONCompactEachRow',
+        clickhouse_settings: this.#insertSettings(token),
+        ...signal,
+      }),
+    );
+  }
+
+  #insertSettings(token: string): ClickHouseSettings {
+    return {
+      insert_deduplication_token: token,
+      insert_deduplicate: 1,
+      // Asynchronous inserts have a deduplication of their own, off by default.
+      async_insert: 0,
+      max_execution_time: INSERT_SECONDS,
+      // One log may span many months, and hostile lines may claim any.
+      max_partitions_per_insert_block: '0',
+      ...(this.#parts.isCluster
+        ? { distributed_foreground_insert: 1, insert_quorum: 'auto', insert_quorum_parallel: 0 }
+        : {}),
+    };
+  }
+
+  async close(): Promise<void> {
+    // A connection that is closed under a running statement takes the process with it when embedded.
+    await Promise.allSettled(this.#running);
+    await this.#parts.writer.close();
+    if (this.#parts.reader !== this.#parts.writer) await this.#parts.reader.close();
+  }
+
+  async #run<T>(
+    seconds: number,
+    action: (signal: { abort_signal?: AbortSignal }) => Promise<T>,
+  ): Promise<T> {
+    // Embedded, an abort would only look like one: the engine goes on, and blocks what comes next.
+    const attempt = () =>
+      action(
+        this.#parts.isEmbedded
+          ? {}
+          : { abort_signal: AbortSignal.timeout(seconds * 1000 + GRACE_MS) },
+      );
+    const running = retry(attempt, this.#parts.retryPolicy).catch((error: unknown) => {
+      throw storeError(error, this.where);
+    });
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+}

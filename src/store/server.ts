@@ -1,0 +1,169 @@
+/**
+ * A ClickHouse server behind a URL.
+ *
+ * Address, user and password come from the URL, what it lacks from the environment; the path of the
+ * URL may name the database. Messages never show the password.
+ *
+ * Not here: schema, retries, and anything that the embedded engine does as well.
+ */
+import { createClient, type ClickHouseClient } from '@clickhouse/client';
+import { EXIT, InputError, quote } from '../errors.js';
+import { CLIENT_OPTIONS } from './client-options.js';
+import { checkName, createDatabase, type DdlTarget } from './ddl.js';
+import type { EngineParts } from './engine.js';
+import { clickHouseCode } from './retry.js';
+import { storeError } from './store-errors.js';
+
+/** Older servers lack settings that exactly-once counting needs. */
+const OLDEST_VERSION = [24, 3] as const;
+/** Above every max_execution_time and its grace; each request has its own, shorter limit. */
+const REQUEST_TIMEOUT_MS = 3_600_000;
+
+export interface ServerAddress {
+  /** Without user, password, path and query. */
+  readonly url: string;
+  readonly username: string;
+  readonly password: string;
+  /** From the URL's path. */
+  readonly database: string | undefined;
+}
+
+/**
+ * Takes a `--clickhouse` URL apart.
+ *
+ * @param env CLICKHOUSE_USER and CLICKHOUSE_PASSWORD are used where the URL has none
+ * @throws InputError (usage) when it is no http or https URL
+ */
+export function parseServerUrl(text: string, env: NodeJS.ProcessEnv): ServerAddress {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new InputError(
+      `--clickhouse: expected a URL like http://user@host:8123, found ${quote(withoutPassword(text))}`,
+      EXIT.usage,
+    );
+  }
+  const database = url.pathname.replace(/^\/|\/$/g, '');
+  const defaultPort = url.protocol === 'https:' ? '8443' : '8123';
+  return {
+    // ClickHouse's own ports, not the web's: nobody means port 80 by http://clickhouse.
+    url: `${url.protocol}//${url.hostname}:${url.port === '' ? defaultPort : url.port}`,
+    username: decodeURIComponent(url.username) || env['CLICKHOUSE_USER'] || 'default',
+    password: decodeURIComponent(url.password) || env['CLICKHOUSE_PASSWORD'] || '',
+    database: database === '' ? undefined : checkName('database', decodeURIComponent(database)),
+  };
+}
+
+function withoutPassword(text: string): string {
+  return text.replace(/\/\/[^@/]*@/, '//…@');
+}
+
+/**
+ * Connects, checks login and version, and makes the database where that is wanted.
+ *
+ * @param connectTimeoutMs for each of the first requests
+ * @throws InputError io: no answer; configuration: wrong login, too old a server;
+ * noInput: no such database, and it is not to be made
+ */
+export async function openServer(
+  address: ServerAddress,
+  target: DdlTarget,
+  createIfMissing: boolean,
+  connectTimeoutMs: number,
+): Promise<Pick<EngineParts, 'where' | 'writer' | 'reader'>> {
+  const where = `${address.url}/${target.database}`;
+  const first = connect(address, 'default');
+  try {
+    await checkVersion(first, where, connectTimeoutMs);
+    await ensureDatabase(first, where, target, createIfMissing, connectTimeoutMs);
+  } finally {
+    await first.close();
+  }
+  const client = connect(address, target.database);
+  return { where, writer: client, reader: client };
+}
+
+function connect(address: ServerAddress, database: string): ClickHouseClient {
+  // Worth its time on a network only.
+  const isLocal = /^https?:\/\/(localhost|127\.|\[::1\])/.test(address.url);
+  return createClient({
+    ...CLIENT_OPTIONS,
+    url: address.url,
+    username: address.username,
+    password: address.password,
+    database,
+    request_timeout: REQUEST_TIMEOUT_MS,
+    compression: { request: !isLocal, response: !isLocal },
+    use_multipart_params_auto: true,
+  });
+}
+
+async function ask<T>(
+  client: ClickHouseClient,
+  where: string,
+  timeoutMs: number,
+  query: string,
+  params: Record<string, unknown> = {},
+): Promise<T | undefined> {
+  try {
+    const result = await client.query({
+      query,
+      query_params: params,
+      format: 'JSONEachRow',
+      abort_signal: AbortSignal.timeout(timeoutMs),
+    });
+    const [row] = await result.json<T>();
+    return row;
+  } catch (error) {
+    const meant = storeError(error, where);
+    if (meant instanceof InputError || clickHouseCode(error) !== undefined) throw meant;
+    // A page in place of a row, or a protocol that is not HTTP.
+    throw new InputError(
+      `${where}: expected ClickHouse’s HTTP interface, found something else (${quote(meant.message)})\n` +
+        '  Check the address: the HTTP port is 8123 (8443 with https), not the native 9000.',
+      EXIT.io,
+      { cause: error },
+    );
+  }
+}
+
+async function checkVersion(
+  client: ClickHouseClient,
+  where: string,
+  timeoutMs: number,
+): Promise<void> {
+  const query = 'SELECT version() AS version';
+  const row = await ask<{ version: string }>(client, where, timeoutMs, query);
+  const [major = 0, minor = 0] = (row?.version ?? '').split('.').map(Number);
+  const [oldestMajor, oldestMinor] = OLDEST_VERSION;
+  if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return;
+  throw new InputError(
+    `${where}: expected ClickHouse ${OLDEST_VERSION.join('.')} or newer, found ${quote(row?.version ?? '')}\n` +
+      '  Use a newer server, or the embedded store with --store.',
+    EXIT.configuration,
+  );
+}
+
+async function ensureDatabase(
+  client: ClickHouseClient,
+  where: string,
+  target: DdlTarget,
+  createIfMissing: boolean,
+  timeoutMs: number,
+): Promise<void> {
+  const query = 'SELECT count() AS found FROM system.databases WHERE name = {name:String}';
+  const params = { name: target.database };
+  const row = await ask<{ found: number | string }>(client, where, timeoutMs, query, params);
+  if (Number(row?.found) > 0) return;
+  if (!createIfMissing) {
+    throw new InputError(
+      `${where}: expected a limitlens store, found no database ${target.database}\n` +
+        '  Make one with `limitlens import`, or name the right one with --database.',
+      EXIT.noInput,
+    );
+  }
+  try {
+    await client.command({ query: createDatabase(target) });
+  } catch (error) {
+    throw storeError(error, where);
+  }
+}

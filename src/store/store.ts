@@ -1,0 +1,227 @@
+/**
+ * The store: the one interface between limitlens and ClickHouse, embedded or a server.
+ *
+ * What goes in are blocks of rows, each under a token that counts it once; what comes out are rows
+ * of queries. begin(), commit() and checkpoint() make an import survive any crash (write-ahead.ts).
+ *
+ * Not here: what the rows mean (tables.ts), named queries (queries.ts).
+ */
+import { EXIT, InputError } from '../errors.js';
+import {
+  alterRetention,
+  checkName,
+  DEFAULT_RETENTION,
+  type DdlTarget,
+  type Retention,
+} from './ddl.js';
+import { openEmbedded } from './embedded.js';
+import { Engine } from './engine.js';
+import { latestVersion, migrate, refuseNewer, schemaVersion } from './migrations.js';
+import { DEFAULT_RETRY, type RetryPolicy } from './retry.js';
+import { openServer, parseServerUrl } from './server.js';
+import type { TableName } from './tables.js';
+import { WriteAhead, type Checkpoint, type Intent } from './write-ahead.js';
+
+export interface StoreOptions {
+  /** Folder of an embedded store. Either this or `url`. */
+  readonly path?: string;
+  /** `http(s)://[user[:password]@]host[:port][/database]` of a server. */
+  readonly url?: string;
+  /** `limitlens` by default. */
+  readonly database?: string;
+  /** Name of a cluster of the server: tables become replicated and distributed. */
+  readonly cluster?: string;
+  readonly createIfMissing: boolean;
+  /** Neither makes nor changes tables, and inserts nothing. */
+  readonly readOnly?: boolean;
+  /** Applied when given and different from what is in force; a new store gets DEFAULT_RETENTION. */
+  readonly retention?: Retention;
+  /** For the first requests to a server; 10 s by default. */
+  readonly connectTimeoutMs?: number;
+  readonly retryPolicy?: Partial<RetryPolicy>;
+  /** Where CLICKHOUSE_USER and CLICKHOUSE_PASSWORD are looked up; process.env by default. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Rows for one table. The same token must always come with the same rows. */
+export interface Block {
+  readonly table: TableName;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
+}
+
+/** Rows per insert. The client turns each into text at once, on the thread that also reads logs. */
+export const ROWS_PER_INSERT = 10_000;
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+export class Store {
+  /** How messages name this store. */
+  readonly where: string;
+  readonly #engine: Engine;
+  readonly #writeAhead: WriteAhead;
+  readonly #readOnly: boolean;
+
+  constructor(engine: Engine, readOnly: boolean) {
+    this.where = engine.where;
+    this.#engine = engine;
+    this.#writeAhead = new WriteAhead(engine);
+    this.#readOnly = readOnly;
+  }
+
+  /**
+   * Inserts a block once, however often it is called with this token. More than ROWS_PER_INSERT
+   * rows go in several inserts, cut at the same places each time.
+   *
+   * @param token see blockToken(); unique per block in the table
+   * @throws InputError (io) when the store does not answer, after retries
+   */
+  async insertBlock(block: Block, token: string): Promise<void> {
+    this.#refuseReadOnly();
+    for (let from = 0, part = 0; from < block.rows.length; from += ROWS_PER_INSERT, part++) {
+      const isWhole = block.rows.length <= ROWS_PER_INSERT;
+      const rows = isWhole ? block.rows : block.rows.slice(from, from + ROWS_PER_INSERT);
+      await this.#engine.insert(block.table, block.columns, rows, `${token}#${part}`);
+    }
+  }
+
+  /**
+   * Runs a query. Tables are named without a database; values go in as `{name:Type}` parameters.
+   *
+   * @returns rows; 64-bit integers are numbers, dates UTC text
+   * @throws InputError (io) when it takes longer than maxSeconds (60 by default)
+   */
+  async query<T>(
+    sql: string,
+    params: Record<string, unknown> = {},
+    options: { readonly maxSeconds?: number } = {},
+  ): Promise<T[]> {
+    return this.#engine.rows<T>(sql, params, options.maxSeconds);
+  }
+
+  /** Writes down what is about to be counted; see WriteAhead.begin(). */
+  async begin(intent: Intent): Promise<void> {
+    this.#refuseReadOnly();
+    await this.#writeAhead.begin(intent);
+  }
+
+  /** Ends an intent with the state it led to; see WriteAhead.commit(). */
+  async commit(intent: Intent, state: Checkpoint): Promise<void> {
+    this.#refuseReadOnly();
+    await this.#writeAhead.commit(intent, state);
+  }
+
+  /** The intent that a crash left open, if any: import its ranges again before anything else. */
+  async pendingIntent(instance: string): Promise<Intent | undefined> {
+    return this.#writeAhead.pendingIntent(instance);
+  }
+
+  /** Where an instance's last import ended, if there was one. */
+  async checkpoint(instance: string): Promise<Checkpoint | undefined> {
+    return this.#writeAhead.checkpoint(instance);
+  }
+
+  /** Waits for what is running, then lets go of the store. */
+  async close(): Promise<void> {
+    await this.#engine.close();
+  }
+
+  #refuseReadOnly(): void {
+    if (this.#readOnly) throw new Error(`write to ${this.where}, which was opened to read`);
+  }
+}
+
+/**
+ * Opens a store, makes it where that is wanted, and brings its schema up to date.
+ *
+ * @throws InputError io (74): in use by another process, no permission, no answer;
+ * configuration (78): newer schema, wrong login, chdb not installed; noInput (66): missing, or not
+ * a store; usage (64): no place given, or a name or URL that cannot be one
+ */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const address =
+    options.url === undefined ? undefined : parseServerUrl(options.url, options.env ?? process.env);
+  const target: DdlTarget = {
+    database: checkName('database', options.database ?? address?.database ?? 'limitlens'),
+    ...(options.cluster === undefined ? {} : { cluster: checkName('cluster', options.cluster) }),
+  };
+  const readOnly = options.readOnly ?? false;
+  const create = options.createIfMissing && !readOnly;
+  const parts =
+    address === undefined
+      ? await openEmbedded(embeddedPath(options), target.database, create)
+      : await openServer(address, target, create, options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS);
+  const engine = new Engine({
+    ...parts,
+    isEmbedded: address === undefined,
+    isCluster: target.cluster !== undefined,
+    retryPolicy: { ...DEFAULT_RETRY, ...options.retryPolicy },
+  });
+  try {
+    await prepareSchema(engine, target, create, readOnly, options.retention);
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+  return new Store(engine, readOnly);
+}
+
+function embeddedPath(options: StoreOptions): string {
+  if (options.path === undefined || options.path === '') {
+    throw new InputError('expected --store PATH or --clickhouse URL, found neither', EXIT.usage);
+  }
+  if (options.cluster !== undefined) {
+    throw new InputError(
+      '--cluster: expected --clickhouse URL with it, found an embedded store',
+      EXIT.usage,
+    );
+  }
+  return options.path;
+}
+
+async function prepareSchema(
+  engine: Engine,
+  target: DdlTarget,
+  create: boolean,
+  readOnly: boolean,
+  retention: Retention | undefined,
+): Promise<void> {
+  const version = await schemaVersion(engine, target.database);
+  refuseNewer(engine, version);
+  if (version === undefined && !create) {
+    throw new InputError(
+      `${engine.where}: expected a limitlens store, found one without tables\n` +
+        '  Fill it with `limitlens import`, or name the right one.',
+      EXIT.noInput,
+    );
+  }
+  if (version !== latestVersion()) {
+    if (readOnly) throw tooOld(engine.where, version);
+    await migrate(engine, version, target, retention ?? DEFAULT_RETENTION);
+  }
+  if (retention !== undefined && !readOnly) await applyRetention(engine, target, retention);
+}
+
+function tooOld(where: string, version: number | undefined): InputError {
+  return new InputError(
+    `${where}: expected a store of schema version ${latestVersion()}, found version ${version}\n` +
+      '  It is brought up to date by the next `limitlens import`.',
+    EXIT.configuration,
+  );
+}
+
+async function applyRetention(
+  engine: Engine,
+  target: DdlTarget,
+  retention: Retention,
+): Promise<void> {
+  const rows = await engine.rows<{ name: string; ttl: string }>(
+    `SELECT name, extract(engine_full, ' TTL (.+?) SETTINGS') AS ttl
+     FROM system.tables WHERE database = {database:String}`,
+    { database: target.database },
+  );
+  const current = new Map(rows.map(({ name, ttl }) => [name, ttl === '' ? null : ttl]));
+  for (const statement of alterRetention(current, target, retention)) {
+    await engine.command(statement);
+  }
+}
