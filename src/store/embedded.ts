@@ -7,19 +7,25 @@
  *
  * Not here: schema, and anything that a server does as well.
  */
-import { createClient, type ClickHouseClientConfigOptions } from '@clickhouse/client';
-import { accessSync, constants, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { renameSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { EXIT, InputError } from '../errors.js';
-import { CLIENT_OPTIONS } from './client-options.js';
+import { makeEmbeddedClient } from './client.js';
 import type { EngineParts } from './engine.js';
 
 const MARKER = 'limitlens-store.json';
 const LAYOUT = 1;
 
-type Connection = NonNullable<ClickHouseClientConfigOptions['connection']>;
-type CreateConnection = (options: { path: string }) => Connection;
+type CreateConnection = (options: { path: string }) => object;
 
 /** The clients of an embedded store, with the database in use. */
 export type EmbeddedParts = Pick<EngineParts, 'where' | 'writer' | 'reader'>;
@@ -40,8 +46,7 @@ export async function openEmbedded(
   const holder = lockHolder(dataPath);
   if (holder !== undefined && holder !== process.pid) throw inUse(path, holder);
   const createConnection = await loadChdb();
-  const client = () =>
-    createClient({ ...CLIENT_OPTIONS, connection: connect(createConnection, path, dataPath) });
+  const client = () => makeEmbeddedClient(connect(createConnection, path, dataPath));
   const writer = client();
   await writer.command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` });
   await writer.command({ query: `USE ${database}` });
@@ -167,11 +172,8 @@ function lockHolder(dataPath: string): number | undefined {
 }
 
 async function loadChdb(): Promise<CreateConnection> {
-  // Not a literal: the compiler must not need a package that need not be there.
-  const specifier = 'chdb/connection' as string;
   try {
-    const module = (await import(specifier)) as { createChdbConnection: CreateConnection };
-    return module.createChdbConnection;
+    return (await import('chdb/connection')).createChdbConnection;
   } catch (cause) {
     throw new InputError(
       'expected the package chdb for the embedded store, found none that loads\n' +
@@ -182,7 +184,7 @@ async function loadChdb(): Promise<CreateConnection> {
   }
 }
 
-function connect(create: CreateConnection, path: string, dataPath: string): Connection {
+function connect(create: CreateConnection, path: string, dataPath: string): object {
   try {
     return create({ path: dataPath });
   } catch (cause) {

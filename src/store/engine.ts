@@ -8,7 +8,7 @@
  *
  * Not here: opening (embedded.ts, server.ts), schema and meaning of the rows.
  */
-import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client';
+import type { Client, Settings } from './client.js';
 import { retry, type RetryPolicy } from './retry.js';
 import { storeError } from './store-errors.js';
 
@@ -20,9 +20,9 @@ const INSERT_SECONDS = 300;
 export interface EngineParts {
   /** How messages name this store: the folder, or the URL without its password. */
   readonly where: string;
-  readonly writer: ClickHouseClient;
+  readonly writer: Client;
   /** The same as `writer` where one connection may do several things at once. */
-  readonly reader: ClickHouseClient;
+  readonly reader: Client;
   readonly isEmbedded: boolean;
   /** Tables are Distributed over replicated ones. */
   readonly isCluster: boolean;
@@ -107,7 +107,7 @@ export class Engine {
     );
   }
 
-  #insertSettings(token: string): ClickHouseSettings {
+  #insertSettings(token: string): Settings {
     return {
       insert_deduplication_token: token,
       insert_deduplicate: 1,

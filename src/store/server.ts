@@ -6,9 +6,8 @@
  *
  * Not here: schema, retries, and anything that the embedded engine does as well.
  */
-import { createClient, type ClickHouseClient } from '@clickhouse/client';
 import { EXIT, InputError, quote } from '../errors.js';
-import { CLIENT_OPTIONS } from './client-options.js';
+import { makeServerClient, type Client } from './client.js';
 import { checkName, createDatabase, type DdlTarget } from './ddl.js';
 import type { EngineParts } from './engine.js';
 import { clickHouseCode } from './retry.js';
@@ -16,8 +15,6 @@ import { storeError } from './store-errors.js';
 
 /** Older servers lack settings that exactly-once counting needs. */
 const OLDEST_VERSION = [24, 3] as const;
-/** Above every max_execution_time and its grace; each request has its own, shorter limit. */
-const REQUEST_TIMEOUT_MS = 3_600_000;
 
 export interface ServerAddress {
   /** Without user, password, path and query. */
@@ -82,23 +79,15 @@ export async function openServer(
   return { where, writer: client, reader: client };
 }
 
-function connect(address: ServerAddress, database: string): ClickHouseClient {
-  // Worth its time on a network only.
-  const isLocal = /^https?:\/\/(localhost|127\.|\[::1\])/.test(address.url);
-  return createClient({
-    ...CLIENT_OPTIONS,
-    url: address.url,
-    username: address.username,
-    password: address.password,
-    database,
-    request_timeout: REQUEST_TIMEOUT_MS,
-    compression: { request: !isLocal, response: !isLocal },
-    use_multipart_params_auto: true,
-  });
+function connect(address: ServerAddress, database: string): Client {
+  const { url, username, password } = address;
+  // gzip costs more than it saves where nothing is sent over a wire.
+  const isLocal = /^https?:\/\/(localhost|127\.|\[::1\])/.test(url);
+  return makeServerClient({ url, username, password, database, compress: !isLocal });
 }
 
 async function ask<T>(
-  client: ClickHouseClient,
+  client: Client,
   where: string,
   timeoutMs: number,
   query: string,
@@ -126,11 +115,7 @@ async function ask<T>(
   }
 }
 
-async function checkVersion(
-  client: ClickHouseClient,
-  where: string,
-  timeoutMs: number,
-): Promise<void> {
+async function checkVersion(client: Client, where: string, timeoutMs: number): Promise<void> {
   const query = 'SELECT version() AS version';
   const row = await ask<{ version: string }>(client, where, timeoutMs, query);
   const [major = 0, minor = 0] = (row?.version ?? '').split('.').map(Number);
@@ -144,7 +129,7 @@ async function checkVersion(
 }
 
 async function ensureDatabase(
-  client: ClickHouseClient,
+  client: Client,
   where: string,
   target: DdlTarget,
   createIfMissing: boolean,
