@@ -97,40 +97,68 @@ export function parseErrorLine(line: string): ErrorLine {
   const head = HEAD.exec(text);
   if (head === null) return parseHeadless(text);
   const at = HEAD.lastIndex;
-  const common = {
+  const limit = matchLimit(text, at);
+  if (limit !== null) return limitLine(text, head, limit);
+  const level = head[2]!;
+  return {
+    timeText: head[1]!,
+    level,
+    pid: Number(head[3]),
+    tid: Number(head[4]),
+    connection: connectionOf(head),
+    truncated: text.length === LONGEST_LINE,
+    ...parseMessage(text.slice(at), level),
+  };
+}
+
+function connectionOf(head: RegExpExecArray): number | null {
+  return head[5] === undefined ? null : Number(head[5]);
+}
+
+/** The limit sentences; null, after a look at one word, for nearly all else. */
+function matchLimit(text: string, at: number): RegExpExecArray | null {
+  const isLimiting = text.startsWith('limiting ', at);
+  if (!isLimiting && !text.startsWith('delaying ', at)) return null;
+  LIMIT.lastIndex = at;
+  const match = LIMIT.exec(text);
+  if (match === null) return null;
+  // Requests always have an excess; connections never have, and are never delayed.
+  const hasExcess = match[4] !== undefined;
+  if (match[2] === 'request') return hasExcess ? match : null;
+  return isLimiting && !hasExcess ? match : null;
+}
+
+/** Written out, for copying objects by spread would cost more than all the parsing. */
+function limitLine(text: string, head: RegExpExecArray, limit: RegExpExecArray): LimitLine {
+  const isRequest = limit[2] === 'request';
+  const isRejected = limit[1] === 'limiting';
+  const dryRun = limit[3] !== undefined;
+  const outcome = isRejected ? 'REJECTED' : 'DELAYED';
+  const context = parseRequestContext(text, LIMIT.lastIndex);
+  return {
+    kind: !isRequest
+      ? 'limiting_connections'
+      : isRejected
+        ? 'limiting_requests'
+        : 'delaying_request',
     timeText: head[1]!,
     level: head[2]!,
     pid: Number(head[3]),
     tid: Number(head[4]),
-    connection: head[5] === undefined ? null : Number(head[5]),
-    truncated: text.length === LONGEST_LINE,
-  };
-  const limit = parseLimit(text, at);
-  if (limit === undefined) return { ...common, ...parseMessage(text.slice(at), common.level) };
-  const { isCut, ...event } = limit;
-  return { ...common, ...event, truncated: common.truncated || isCut };
-}
-
-/** The limit sentences; undefined, after a look at two characters, for nearly all else. */
-function parseLimit(text: string, at: number): (LimitEvent & { isCut: boolean }) | undefined {
-  const isLimiting = text.startsWith('limiting ', at);
-  if (!isLimiting && !text.startsWith('delaying ', at)) return undefined;
-  LIMIT.lastIndex = at;
-  const match = LIMIT.exec(text);
-  if (match === null) return undefined;
-  const isRequest = match[2] === 'request';
-  // Connections are never delayed and have no excess; requests always have one.
-  if (isRequest !== (match[4] !== undefined) || (!isRequest && !isLimiting)) return undefined;
-  const dryRun = match[3] !== undefined;
-  const outcome = isLimiting ? 'REJECTED' : 'DELAYED';
-  const requestKind = isLimiting ? 'limiting_requests' : 'delaying_request';
-  return {
-    kind: isRequest ? requestKind : 'limiting_connections',
+    connection: connectionOf(head),
+    truncated: context.isCut || text.length === LONGEST_LINE,
     status: dryRun ? `${outcome}_DRY_RUN` : outcome,
     dryRun,
-    excessMilliReq: isRequest ? Number(match[4]) * 1000 + Number(match[5]) : null,
-    zone: match[6]!,
-    ...parseRequestContext(text, LIMIT.lastIndex),
+    excessMilliReq: isRequest ? Number(limit[4]) * 1000 + Number(limit[5]) : null,
+    zone: limit[6]!,
+    client: context.client,
+    server: context.server,
+    request: context.request,
+    subrequest: context.subrequest,
+    upstream: context.upstream,
+    host: context.host,
+    referrer: context.referrer,
+    ambiguous: context.ambiguous,
   };
 }
 
