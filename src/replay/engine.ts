@@ -1,0 +1,404 @@
+/**
+ * Requests in, decisions out: orders the events of all logs by decision time and judges each one as
+ * nginx's limiter would have, against what its log says it did.
+ *
+ * Follows ngx_http_limit_req_handler(): limits in the order of the configuration, the first one
+ * over its burst ends it, all are charged when none is. What leaves the reorder buffer depends on
+ * the log times given to advance() alone.
+ *
+ * An access line is written when its request ends, so an event waits in the calendar until the
+ * watermark has passed its decision time; a short window behind the calendar then shows each key's
+ * neighbours, whose order may be uncertain (key-sweep.ts).
+ *
+ * Units: epoch milliseconds, thousandths of a request.
+ */
+import { Calendar } from './calendar.js';
+import { EventPool } from './event-pool.js';
+import { KeySweep } from './key-sweep.js';
+import type { LimitRow, RuleRow } from './limit-table.js';
+import { isAccepted, isDelayed, isRejected, OUTCOME, STATUS } from './status.js';
+import { Verdict } from './verdict.js';
+import type { ZoneReplay } from './zone-replay.js';
+
+export const FLAG = {
+  /** Came after its decision time had been passed. */
+  late: 1,
+  /** Known from the error log alone. */
+  errorOnly: 2,
+  /** Rejected because a zone had no page for its node. */
+  exhausted: 4,
+  /** Passed only because its zone had forgotten the key's debt. */
+  admittedByEviction: 8,
+  /** nginx answered before its limits were asked. */
+  early: 16,
+  /** Waits at the start of its interval; judged at its estimate. */
+  wide: 32,
+} as const;
+
+/** keyId of a limit whose key is empty: nginx skips it. */
+export const NO_KEY = -1;
+/** keyId of a limit whose key cannot be derived from what is logged. */
+export const UNKNOWN_KEY = -2;
+/** An interval longer than this is no matter of clocks: the header came slowly. */
+const WIDE_MS = 4;
+
+export interface EngineOptions {
+  readonly rules: readonly RuleRow[];
+  readonly zones: readonly ZoneReplay[];
+  /** How long after its decision a request may still be logged. */
+  readonly latenessMs: number;
+  /** Neither logged outcomes nor error-log lines touch verdicts, order or state. */
+  readonly isAudit: boolean;
+  /** Largest distance between the cached clocks of two workers; 0 for one worker. */
+  readonly skewMs: number;
+  readonly onDecision: (event: number) => void;
+}
+
+/** Most limits one rule set can have; nginx has no bound, real configurations have one to four. */
+export function strideOf(rules: readonly RuleRow[]): number {
+  return rules.reduce((most, rule) => Math.max(most, rule.limits.length), 1);
+}
+
+export class ReplayEngine {
+  readonly pool: EventPool;
+  rules: readonly RuleRow[];
+  zones: readonly ZoneReplay[];
+  readonly #options: EngineOptions;
+  readonly #calendar: Calendar;
+  readonly #sweep: KeySweep;
+  readonly #windowMs: number;
+  /** Last slot of each key's chain inside the window, by zone; -1 for none. */
+  #chainEnds: Int32Array[];
+  /** The window: events out of the calendar, in decision order, not judged yet. */
+  #windowHead = -1;
+  #windowTail = -1;
+  readonly #tied: number[] = [];
+  readonly #verdict = new Verdict();
+
+  constructor(options: EngineOptions) {
+    this.#options = options;
+    this.rules = options.rules;
+    this.zones = options.zones;
+    this.pool = new EventPool(strideOf(options.rules));
+    this.#calendar = new Calendar(options.latenessMs + 4096);
+    this.#sweep = new KeySweep(this.pool, options.skewMs);
+    this.#windowMs = options.skewMs + 4;
+    this.#chainEnds = options.zones.map(() => new Int32Array(1024).fill(-1));
+  }
+
+  /** Everything decided before this moment has been judged. */
+  get cursorMs(): number {
+    return this.#calendar.cursorMs;
+  }
+
+  /**
+   * Hands over an event taken from the pool and filled in. It belongs to the engine from here, and
+   * is released after onDecision.
+   */
+  submit(event: number): void {
+    const { pool } = this;
+    const calendar = this.#calendar;
+    let ms = pool.estMs[event]!;
+    if (calendar.cursorMs === 0 && calendar.size === 0) {
+      calendar.cursorMs = Math.max(0, ms - this.#options.latenessMs);
+    }
+    if (ms < calendar.cursorMs) {
+      pool.flags[event]! |= FLAG.late;
+      ms = calendar.cursorMs;
+      pool.estMs[event] = ms;
+      if (pool.hiMs[event]! < ms) pool.hiMs[event] = ms + 1;
+    } else if (!calendar.accepts(ms)) {
+      this.advance(ms - calendar.spanMs + 1);
+    }
+    // A request whose header came slowly waits where it may have been decided first, to be seen by
+    // those in between.
+    const lo = pool.loMs[event]!;
+    if (pool.hiMs[event]! - lo > WIDE_MS && lo < ms && calendar.accepts(Math.floor(lo))) {
+      pool.flags[event]! |= FLAG.wide;
+      ms = Math.floor(lo);
+    }
+    calendar.put(event, ms, pool.next);
+  }
+
+  /** Judges everything that was decided before the watermark. */
+  advance(watermarkMs: number): void {
+    const calendar = this.#calendar;
+    const { pool } = this;
+    while (calendar.advance(watermarkMs) < watermarkMs) {
+      const ms = calendar.cursorMs;
+      this.#judgeUntil(ms - this.#windowMs);
+      const head = calendar.takeList(pool.next);
+      if (head >= 0) this.#enter(head);
+      calendar.cursorMs = ms + 1;
+    }
+    this.#judgeUntil(watermarkMs - this.#windowMs);
+  }
+
+  /** Judges all that is left, at the end of the input. */
+  flush(): void {
+    while (this.#calendar.size > 0) this.advance(this.#calendar.cursorMs + this.#calendar.spanMs);
+    this.#judgeUntil(Infinity);
+  }
+
+  /** Orders the events of one millisecond and appends them to the window. */
+  #enter(head: number): void {
+    const { pool } = this;
+    if (pool.next[head]! < 0 && !(pool.flags[head]! & FLAG.wide)) {
+      this.#append(head);
+      return;
+    }
+    const tied = this.#tied;
+    tied.length = 0;
+    for (let event = head; event >= 0; ) {
+      const next = pool.next[event]!;
+      if (pool.flags[event]! & FLAG.wide) this.#openWide(event);
+      else tied.push(event);
+      event = next;
+    }
+    tied.sort(this.#compare);
+    if (!this.#options.isAudit && tied.length > 1) this.#weaveLines(tied);
+    for (const event of tied) this.#append(event);
+  }
+
+  /** The interval of a slow request begins: shows it to its keys, and puts it where it is judged. */
+  #openWide(event: number): void {
+    const { pool } = this;
+    const calendar = this.#calendar;
+    pool.flags[event]! &= ~FLAG.wide;
+    const rules = pool.rules[event]!;
+    const limits = rules < 0 ? [] : this.rules[rules]!.limits;
+    for (let i = 0; i < limits.length; i++) {
+      const slot = event * pool.stride + i;
+      const key = pool.keyId[slot]!;
+      if (key < 0) continue;
+      const { openSlots } = limits[i]!.zone;
+      const slots = openSlots.get(key);
+      if (slots === undefined) openSlots.set(key, [slot]);
+      else slots.push(slot);
+      pool.openCharges[slot] = 0;
+    }
+    const est = Math.max(pool.estMs[event]!, calendar.cursorMs + 1);
+    pool.estMs[event] = est;
+    calendar.put(event, est, pool.next);
+  }
+
+  /** Accept order: what is left to order requests of one millisecond when nothing else does. */
+  readonly #compare = (a: number, b: number): number => {
+    const { pool } = this;
+    const byConnection = pool.connection[a]! - pool.connection[b]!;
+    if (byConnection !== 0) return byConnection;
+    const byRequest = pool.connectionRequests[a]! - pool.connectionRequests[b]!;
+    return byRequest !== 0 ? byRequest : pool.order[a]! - pool.order[b]!;
+  };
+
+  /**
+   * Orders the lines among ties as the error log does, and puts requests without a line before
+   * them: within a millisecond a key's excess only grows, so the ones let through came first. On
+   * one connection the order of the requests stands.
+   */
+  #weaveLines(tied: number[]): void {
+    const { pool } = this;
+    const lines = tied.filter((event) => isLimitedLine(pool, event));
+    if (lines.length === 0) return;
+    lines.sort((a, b) => pool.errorRank[a]! - pool.errorRank[b]! || rankOf(pool, a) - rankOf(pool, b));
+    const others = tied.filter((event) => !isLimitedLine(pool, event));
+    const gaps: number[][] = Array.from({ length: lines.length + 1 }, () => []);
+    for (const event of others) gaps[this.#gapOf(event, lines)]!.push(event);
+    tied.length = 0;
+    for (let i = 0; i <= lines.length; i++) {
+      tied.push(...gaps[i]!);
+      if (i < lines.length) tied.push(lines[i]!);
+    }
+  }
+
+  /** Behind the last line of an earlier request on the same connection; else in front of all. */
+  #gapOf(event: number, lines: readonly number[]): number {
+    const { pool } = this;
+    if (pool.connection[event]! < 0) return 0;
+    for (let i = lines.length - 1; i >= 0; i--) {
+      const line = lines[i]!;
+      if (
+        pool.connection[line] === pool.connection[event] &&
+        pool.connectionRequests[line]! < pool.connectionRequests[event]!
+      ) {
+        return i + 1;
+      }
+    }
+    return 0;
+  }
+
+  #append(event: number): void {
+    const { pool } = this;
+    pool.next[event] = -1;
+    if (this.#windowTail >= 0) pool.next[this.#windowTail] = event;
+    else this.#windowHead = event;
+    this.#windowTail = event;
+    const rules = pool.rules[event]!;
+    if (rules < 0) return;
+    const { limits } = this.rules[rules]!;
+    const base = event * pool.stride;
+    for (let i = 0; i < limits.length; i++) {
+      const key = pool.keyId[base + i]!;
+      if (key < 0) continue;
+      const ends = this.#endsFor(limits[i]!.zoneIndex, key);
+      const end = ends[key]!;
+      if (end >= 0) pool.nextInKey[end] = base + i;
+      ends[key] = base + i;
+    }
+  }
+
+  #endsFor(zoneIndex: number, key: number): Int32Array {
+    let ends = this.#chainEnds[zoneIndex]!;
+    if (key >= ends.length) {
+      const longer = new Int32Array(Math.max(key + 1, ends.length * 2)).fill(-1);
+      longer.set(ends);
+      ends = longer;
+      this.#chainEnds[zoneIndex] = longer;
+    }
+    return ends;
+  }
+
+  #judgeUntil(limitMs: number): void {
+    const { pool } = this;
+    while (this.#windowHead >= 0 && pool.estMs[this.#windowHead]! < limitMs) {
+      const event = this.#windowHead;
+      this.#windowHead = pool.next[event]!;
+      if (this.#windowHead < 0) this.#windowTail = -1;
+      this.#decide(event);
+      this.#options.onDecision(event);
+      this.#leave(event);
+      pool.release(event);
+    }
+  }
+
+  #decide(event: number): void {
+    const { pool } = this;
+    const index = pool.rules[event]!;
+    if (index < 0) return;
+    const rule = this.rules[index]!;
+    if (rule.limits.length === 0) return;
+    const isAnsweredEarly = pool.logged[event] === STATUS.none && rule.returnsEarly;
+    if (pool.flags[event]! & FLAG.early || isAnsweredEarly) return;
+    this.#verdict.reset();
+    const base = event * pool.stride;
+    for (let i = 0; i < rule.limits.length; i++) {
+      if (this.#askLimit(event, base + i, i, rule.limits[i]!)) break;
+    }
+    if (!this.#verdict.wasAsked) return;
+    if (pool.logged[event] === STATUS.unknown) this.#chargeOpen(event, rule);
+    pool.verdict[event] = this.#verdict.status(rule.isDryRun);
+    pool.possible[event] = this.#verdict.possible(rule.isDryRun) | (1 << pool.verdict[event]!);
+  }
+
+  /** @returns true when this limit ended the request */
+  #askLimit(event: number, slot: number, position: number, limit: LimitRow): boolean {
+    const { pool } = this;
+    const key = pool.keyId[slot]!;
+    const logged = pool.logged[event]!;
+    if (key < 0) {
+      pool.outcome[slot] = key === NO_KEY ? OUTCOME.skipped : OUTCOME.unknown;
+      return false;
+    }
+    if (logged === STATUS.none) return false;
+    const { zone } = limit;
+    const now = pool.estMs[event]!;
+    const verdict = this.#verdict;
+    verdict.wasAsked = true;
+    if (pool.flags[event]! & FLAG.exhausted && pool.anchorSlot[event] === position) {
+      if (zone.failToLocate(key, pool.keyLength[slot]!, now)) verdict.exhaust(position);
+      pool.outcome[slot] = OUTCOME.exhausted;
+      return true;
+    }
+    const node = zone.locate(key, pool.keyLength[slot]!, now, logged !== STATUS.unknown);
+    if (zone.hadNoPage) verdict.exhaust(position);
+    if (node < 0) {
+      pool.outcome[slot] = OUTCOME.exhausted;
+      return true;
+    }
+    if (pool.slotState[slot] === 0) this.#sweep.sweep(zone, node, slot, this.#limitOf);
+    const waits = verdict.add(
+      position,
+      pool.priorMilliReq[slot]!,
+      pool.priorLowMilliReq[slot]!,
+      pool.priorHighMilliReq[slot]!,
+      limit,
+    );
+    if (this.#isRejectedBy(event, position)) {
+      pool.outcome[slot] = OUTCOME.rejected;
+      return true;
+    }
+    const isDelayedHere = isDelayed(logged) ? pool.anchorSlot[event] === position || waits : waits;
+    pool.outcome[slot] = isDelayedHere && logged !== STATUS.passed ? OUTCOME.delayed : OUTCOME.passed;
+    const { rateMilliRps, burstMilliReq } = limit;
+    if (zone.chargeShadow(key, rateMilliRps, burstMilliReq, now, isAccepted(logged))) {
+      pool.flags[event]! |= FLAG.admittedByEviction;
+    }
+    return false;
+  }
+
+  /** What happened where the log tells, else what the model says. */
+  #isRejectedBy(event: number, position: number): boolean {
+    const { pool } = this;
+    const logged = pool.logged[event]!;
+    if (logged === STATUS.unknown) return this.#verdict.rejectedAt === position;
+    if (!isRejected(logged)) return false;
+    const known = pool.anchorSlot[event]!;
+    return known >= 0 ? known === position : this.#verdict.rejectedAt === position;
+  }
+
+  /** Charges every limit of a request that the log says nothing about, if all let it pass. */
+  #chargeOpen(event: number, rule: RuleRow): void {
+    const { pool } = this;
+    if (this.#verdict.rejectedAt >= 0) return;
+    const base = event * pool.stride;
+    for (let i = 0; i < rule.limits.length; i++) {
+      const limit = rule.limits[i]!;
+      const key = pool.keyId[base + i]!;
+      if (key < 0 || pool.slotState[base + i] === 0) continue;
+      const node = limit.zone.memory.find(key);
+      if (node >= 0) this.#sweep.chargeLater(limit.zone, node, event, limit);
+      const { rateMilliRps, burstMilliReq, zone } = limit;
+      zone.chargeShadow(key, rateMilliRps, burstMilliReq, pool.estMs[event]!, true);
+    }
+  }
+
+  readonly #limitOf = (slot: number): LimitRow => {
+    const { pool } = this;
+    const event = (slot / pool.stride) | 0;
+    return this.rules[pool.rules[event]!]!.limits[slot - event * pool.stride]!;
+  };
+
+  #closeOpen(zone: ZoneReplay, key: number, slot: number): void {
+    if (zone.openSlots.size === 0) return;
+    const slots = zone.openSlots.get(key);
+    if (slots === undefined) return;
+    const at = slots.indexOf(slot);
+    if (at >= 0) slots.splice(at, 1);
+    if (slots.length === 0) zone.openSlots.delete(key);
+  }
+
+  #leave(event: number): void {
+    const { pool } = this;
+    const rules = pool.rules[event]!;
+    if (rules < 0) return;
+    const { limits } = this.rules[rules]!;
+    const base = event * pool.stride;
+    for (let i = 0; i < limits.length; i++) {
+      const key = pool.keyId[base + i]!;
+      if (key < 0) continue;
+      const ends = this.#chainEnds[limits[i]!.zoneIndex]!;
+      if (ends[key] === base + i) ends[key] = -1;
+      this.#closeOpen(limits[i]!.zone, key, base + i);
+      limits[i]!.zone.keys.release(key);
+    }
+  }
+}
+
+/** Within a millisecond delayed requests come before rejected ones, where no line says otherwise. */
+function rankOf(pool: EventPool, event: number): number {
+  return isRejected(pool.logged[event]!) ? 1 : 0;
+}
+
+function isLimitedLine(pool: EventPool, event: number): boolean {
+  return isRejected(pool.logged[event]!) || isDelayed(pool.logged[event]!);
+}

@@ -1,0 +1,499 @@
+/**
+ * The requests of one key that lie so close together that their order is not certain, judged in one
+ * sweep: each one's excess, its bounds, and what stands in the key's node afterwards.
+ *
+ * Excess follows ngx_http_limit_req_lookup(). Order is settled by what is honest to use: the error
+ * log (its lines are written in decision order), the connection, and the arithmetic itself. An
+ * error-log line states its request's excess to the thousandth, and every charge is exactly one
+ * request; so a line tells how many charges came before it, and requests that left no line are
+ * moved to the side of it where they must have been.
+ *
+ * What is left open widens the bounds: each request that may as well have come before counts one
+ * request up, each one that may as well have come after counts one down.
+ *
+ * Units: thousandths of a request, milliseconds. Slots are event·stride + position.
+ */
+import { elapsedMs, excessAfter, lastAfter } from '../limit-req/arithmetic.js';
+import type { EventPool } from './event-pool.js';
+import type { LimitRow } from './limit-table.js';
+import { isAccepted, isRejected, STATUS } from './status.js';
+import type { ZoneReplay } from './zone-replay.js';
+
+const ONE_REQUEST = 1000;
+/** Beyond this a cluster is cut; its requests are then judged in the order found. */
+export const MOST_IN_CLUSTER = 96;
+/** Events whose interval is no longer than this were decided when they were created. */
+export const NARROW_MS = 1;
+
+/** What the log says a request did to a limit. */
+const ROLE = { charged: 0, rejectedHere: 1, lookedUp: 2, open: 3 } as const;
+
+export class KeySweep {
+  readonly #pool: EventPool;
+  /** Clocks of two workers, as cached by each, may differ by this much. */
+  readonly skewMs: number;
+
+  readonly #events = new Int32Array(MOST_IN_CLUSTER);
+  readonly #slots = new Int32Array(MOST_IN_CLUSTER);
+  readonly #roles = new Uint8Array(MOST_IN_CLUSTER);
+  readonly #anchors = new Float64Array(MOST_IN_CLUSTER);
+  readonly #before = new Int32Array(MOST_IN_CLUSTER);
+  readonly #after = new Int32Array(MOST_IN_CLUSTER);
+  readonly #solid = new Uint8Array(MOST_IN_CLUSTER);
+  #count = 0;
+  #openSlots: readonly number[] | undefined;
+  #startExcess = 0;
+  #startLast = 0;
+
+  // The key's state while it is swept.
+  #excess = 0;
+  #last = 0;
+  #low = 0;
+  #high = 0;
+
+  constructor(pool: EventPool, skewMs: number) {
+    this.#pool = pool;
+    this.skewMs = skewMs;
+  }
+
+  /**
+   * Judges the cluster that begins at `firstSlot` of the key's chain, against the node's state.
+   * Fills excess, bounds and slotState of each slot, and leaves the node as the last one did.
+   *
+   * @param limitOf the limit that a slot stands for
+   */
+  sweep(
+    zone: ZoneReplay,
+    node: number,
+    firstSlot: number,
+    limitOf: (slot: number) => LimitRow,
+  ): void {
+    this.#gather(firstSlot);
+    this.#openSlots =
+      zone.openSlots.size === 0 ? undefined : zone.openSlots.get(this.#pool.keyId[firstSlot]!);
+    this.#load(zone, node);
+    if (this.#count > 1) this.#settle(limitOf);
+    this.#load(zone, node);
+    for (let i = 0; i < this.#count; i++) this.#judge(i, limitOf(this.#slots[i]!), zone, i === 0);
+    if (this.#count > 1) this.#openFloor(zone, node, limitOf(firstSlot));
+    this.#store(zone, node);
+  }
+
+  #load(zone: ZoneReplay, node: number): void {
+    this.#excess = zone.memory.excessMilliReq[node]!;
+    this.#last = zone.memory.lastMs[node]!;
+    this.#low = zone.low[node]!;
+    this.#high = zone.high[node]!;
+  }
+
+  #store(zone: ZoneReplay, node: number): void {
+    zone.memory.excessMilliReq[node] = this.#excess;
+    zone.memory.lastMs[node] = this.#last;
+    zone.low[node] = this.#low;
+    zone.high[node] = this.#high;
+  }
+
+  #gather(firstSlot: number): void {
+    const pool = this.#pool;
+    const stride = pool.stride;
+    let count = 0;
+    let reachMs = -Infinity;
+    for (let slot = firstSlot; slot >= 0 && count < MOST_IN_CLUSTER; slot = pool.nextInKey[slot]!) {
+      const event = (slot / stride) | 0;
+      if (count > 0 && pool.loMs[event]! > reachMs) break;
+      if (pool.slotState[slot] !== 0) continue;
+      const isOpen = pool.logged[event] === STATUS.unknown;
+      // Who was charged is only known once the engine has asked all limits of an open request.
+      if (isOpen && count > 0) break;
+      this.#events[count] = event;
+      this.#slots[count] = slot;
+      this.#roles[count] = this.#roleOf(event, slot - event * stride);
+      this.#anchors[count] =
+        pool.anchorSlot[event] === slot - event * stride ? pool.anchorMilliReq[event]! : NaN;
+      count++;
+      const isNarrow = pool.hiMs[event]! - pool.loMs[event]! <= NARROW_MS;
+      const reach = isNarrow ? pool.estMs[event]! : pool.hiMs[event]!;
+      reachMs = Math.max(reachMs, reach + this.skewMs);
+      if (isOpen) break;
+    }
+    this.#count = count;
+  }
+
+  #roleOf(event: number, position: number): number {
+    const logged = this.#pool.logged[event]!;
+    if (isAccepted(logged)) return ROLE.charged;
+    if (!isRejected(logged)) return ROLE.open;
+    const rejecting = this.#pool.anchorSlot[event]!;
+    if (rejecting === position) return ROLE.rejectedHere;
+    return ROLE.lookedUp;
+  }
+
+  #isSettled(a: number, b: number): boolean {
+    return this.#isOrderSettled(this.#events[a]!, this.#events[b]!);
+  }
+
+  /** Whether the order of two events is beyond doubt, given that i stands before j. */
+  #isOrderSettled(i: number, j: number): boolean {
+    const pool = this.#pool;
+    if (pool.errorRank[i]! >= 0 && pool.errorRank[j]! >= 0) return true;
+    if (pool.connection[i]! >= 0 && pool.connection[i] === pool.connection[j]) return true;
+    const isOneWorker = pool.pid[i] === pool.pid[j] || pool.pid[i]! < 0 || pool.pid[j]! < 0;
+    const skew = isOneWorker ? 0 : this.skewMs;
+    const isNarrow =
+      pool.hiMs[i]! - pool.loMs[i]! <= NARROW_MS && pool.hiMs[j]! - pool.loMs[j]! <= NARROW_MS;
+    // Both clocks of one worker are read at once, so the truncated wall clock orders its turns.
+    return isNarrow ? pool.estMs[j]! > pool.estMs[i]! + skew : pool.loMs[j]! > pool.hiMs[i]! + skew;
+  }
+
+  /** Moves requests without a line across the lines, then counts what stays open. */
+  #settle(limitOf: (slot: number) => LimitRow): void {
+    let previousAnchor = -1;
+    for (let i = 0; i < this.#count; i++) {
+      const limit = limitOf(this.#slots[i]!);
+      const anchor = this.#anchors[i]!;
+      if (!Number.isNaN(anchor)) {
+        const shift = this.#chargesMissing(i, anchor, limit);
+        const moved = shift > 0 ? this.#pull(i, shift) : shift < 0 ? this.#push(i, previousAnchor, -shift) : 0;
+        if (moved > 0) {
+          // The sweep so far saw another order: begin again at the moved ones' new place.
+          this.#restart(limitOf, i + (shift > 0 ? moved : -moved));
+          i += shift > 0 ? moved : -moved;
+        }
+        previousAnchor = i;
+      }
+      this.#advance(i, limit);
+    }
+    this.#markSolid();
+    this.#countOpen();
+  }
+
+  /** How many charges more (or fewer) before event i would explain the excess that its line states. */
+  #chargesMissing(i: number, anchor: number, limit: LimitRow): number {
+    if (this.#high - this.#low > ONE_REQUEST / 2) return 0;
+    const now = this.#pool.estMs[this.#events[i]!]!;
+    const excess = excessAfter(this.#excess, this.#last, limit.rateMilliRps, now);
+    const shift = Math.round((anchor - excess) / ONE_REQUEST);
+    if (shift === 0) return 0;
+    const spread =
+      this.#pool.hiMs[this.#events[i]!]! - this.#pool.loMs[this.#events[i]!]! + 2;
+    const tolerance = Math.min(ONE_REQUEST / 2 - 1, (limit.rateMilliRps * spread) / 1000 + 2);
+    return Math.abs(anchor - excess - shift * ONE_REQUEST) <= tolerance ? shift : 0;
+  }
+
+  /** Moves up to `wanted` later charges without a line in front of event i. */
+  #pull(i: number, wanted: number): number {
+    let moved = 0;
+    for (let j = i + 1; j < this.#count && moved < wanted; j++) {
+      if (!this.#isMovable(j) || this.#isSettled(i + moved, j)) continue;
+      this.#move(j, i + moved);
+      moved++;
+    }
+    return moved;
+  }
+
+  /** Moves up to `wanted` earlier charges without a line behind event i, latest first. */
+  #push(i: number, previousAnchor: number, wanted: number): number {
+    let moved = 0;
+    for (let j = i - 1; j > previousAnchor && moved < wanted; j--) {
+      if (!this.#isMovable(j) || this.#isSettled(j, i - moved)) continue;
+      this.#move(j, i);
+      moved++;
+    }
+    return moved;
+  }
+
+  #isMovable(i: number): boolean {
+    return this.#roles[i] === ROLE.charged && this.#pool.errorRank[this.#events[i]!]! < 0;
+  }
+
+  #move(from: number, to: number): void {
+    const event = this.#events[from]!;
+    const slot = this.#slots[from]!;
+    const role = this.#roles[from]!;
+    const anchor = this.#anchors[from]!;
+    const step = from < to ? 1 : -1;
+    for (let k = from; k !== to; k += step) {
+      this.#events[k] = this.#events[k + step]!;
+      this.#slots[k] = this.#slots[k + step]!;
+      this.#roles[k] = this.#roles[k + step]!;
+      this.#anchors[k] = this.#anchors[k + step]!;
+    }
+    this.#events[to] = event;
+    this.#slots[to] = slot;
+    this.#roles[to] = role;
+    this.#anchors[to] = anchor;
+  }
+
+  #restart(limitOf: (slot: number) => LimitRow, end: number): void {
+    this.#excess = this.#startExcess;
+    this.#last = this.#startLast;
+    for (let k = 0; k < end; k++) this.#advance(k, limitOf(this.#slots[k]!));
+  }
+
+  /** The point state after event i, without bounds: enough to count charges. */
+  #advance(i: number, limit: LimitRow): void {
+    if (i === 0) {
+      this.#startExcess = this.#excess;
+      this.#startLast = this.#last;
+    }
+    const now = this.#pool.estMs[this.#events[i]!]!;
+    if (this.#roles[i] !== ROLE.charged) return;
+    this.#excess = excessAfter(this.#excess, this.#last, limit.rateMilliRps, now);
+    this.#last = lastAfter(this.#last, now);
+  }
+
+  /**
+   * A line is solid when no request could change sides: no charge without a line, of uncertain
+   * order towards it, on one of its sides. An exchange of two across it would not show.
+   */
+  #markSolid(): void {
+    for (let i = 0; i < this.#count; i++) {
+      this.#solid[i] = 0;
+      if (Number.isNaN(this.#anchors[i]!)) continue;
+      let left = 0;
+      let right = 0;
+      for (let j = 0; j < this.#count; j++) {
+        if (j === i || !this.#isMovable(j)) continue;
+        if (j < i ? this.#isSettled(j, i) : this.#isSettled(i, j)) continue;
+        if (j < i) left++;
+        else right++;
+      }
+      if (left === 0 || right === 0) this.#solid[i] = 1;
+    }
+  }
+
+  #countOpen(): void {
+    for (let i = 0; i < this.#count; i++) {
+      let before = 0;
+      let after = 0;
+      for (let j = i - 1; j >= 0 && !this.#solid[i] && !this.#solid[j]; j--) {
+        if (this.#mayCharge(j) && !this.#isSettled(j, i)) before++;
+      }
+      for (let j = i + 1; j < this.#count && !this.#solid[i] && !this.#solid[j]; j++) {
+        if (this.#mayCharge(j) && !this.#isSettled(i, j)) after++;
+      }
+      this.#before[i] = before;
+      this.#after[i] = after;
+    }
+  }
+
+  #mayCharge(i: number): boolean {
+    return this.#roles[i] === ROLE.charged || this.#roles[i] === ROLE.open;
+  }
+
+  /** Excess and bounds of event i, then what it leaves. */
+  #judge(i: number, limit: LimitRow, zone: ZoneReplay, isFirst: boolean): void {
+    const pool = this.#pool;
+    const event = this.#events[i]!;
+    const slot = this.#slots[i]!;
+    const { rateMilliRps: rate } = limit;
+    const now = pool.estMs[event]!;
+    const lo = pool.loMs[event]!;
+    const hi = pool.hiMs[event]!;
+    let excess = excessAfter(this.#excess, this.#last, rate, now);
+    const open = this.#count > 1;
+    const before = (open ? this.#before[i]! : 0) + pool.openCharges[slot]!;
+    let after = open ? this.#after[i]! : 0;
+    if (this.#openSlots !== undefined) after += this.#countOpenSlots(event, slot);
+    if (this.#roles[i] === ROLE.open) after += this.#countLaterTies(event, slot);
+    let low = this.#low - (rate * elapsedMs(this.#last, hi)) / 1000 + ONE_REQUEST * (1 - before);
+    let high = this.#high - (rate * elapsedMs(this.#last, lo)) / 1000 + ONE_REQUEST;
+    // Truncation leaves up to a thousandth more than the exact sum.
+    if (rate % 1000 !== 0) high += 1;
+    // Had others come first, the first of them would have found the key idle as well.
+    high = Math.max(high, 0) + ONE_REQUEST * after;
+    if (isFirst) {
+      if (zone.maybeEvicted) low = 0;
+      if (zone.ghost !== null) high = Math.max(high, this.#ghostHigh(zone, rate, lo));
+    }
+    low = low < 0 ? 0 : low;
+    high = high < 0 ? 0 : high;
+    if (excess < low) excess = Math.ceil(low);
+    if (excess > high) excess = Math.floor(high);
+    pool.priorMilliReq[slot] = excess;
+    pool.priorLowMilliReq[slot] = low;
+    pool.priorHighMilliReq[slot] = high;
+    pool.slotState[slot] = 1;
+    if (isFirst) this.#reconcileMemory(i, limit, zone, now);
+    this.#learn(i, limit, before + after > 0);
+    this.#publish(i, limit, low, high, excess);
+    if (this.#roles[i] !== ROLE.charged) return;
+    this.#charge(limit, now, lo, hi);
+    if (this.#openSlots !== undefined) this.#noteOpenCharge(event);
+  }
+
+  /** Charges an open request, once all of its limits have let it pass. */
+  chargeLater(zone: ZoneReplay, node: number, event: number, limit: LimitRow): void {
+    const pool = this.#pool;
+    this.#load(zone, node);
+    this.#charge(limit, pool.estMs[event]!, pool.loMs[event]!, pool.hiMs[event]!);
+    this.#store(zone, node);
+  }
+
+  /** Requests judged later that may have been decided before this one. */
+  #countOpenSlots(event: number, slot: number): number {
+    const pool = this.#pool;
+    let count = 0;
+    for (const other of this.#openSlots!) {
+      if (other === slot || pool.slotState[other] !== 0) continue;
+      const otherEvent = (other / pool.stride) | 0;
+      if (pool.loMs[otherEvent]! > pool.hiMs[event]! || this.#isInCluster(other)) continue;
+      if (isRejected(pool.logged[otherEvent]!) || this.#isOrderSettled(event, otherEvent)) continue;
+      count++;
+    }
+    return count;
+  }
+
+  /** Tells the requests judged later that a charge went ahead which may as well have come after. */
+  #noteOpenCharge(event: number): void {
+    const pool = this.#pool;
+    for (const other of this.#openSlots!) {
+      if (pool.slotState[other] !== 0 || this.#isInCluster(other)) continue;
+      if (!this.#isOrderSettled(event, (other / pool.stride) | 0)) pool.openCharges[other]!++;
+    }
+  }
+
+  #isInCluster(slot: number): boolean {
+    for (let i = 0; i < this.#count; i++) if (this.#slots[i] === slot) return true;
+    return false;
+  }
+
+  /** Requests of unknown outcome that stand behind this one and may have come before it. */
+  #countLaterTies(event: number, slot: number): number {
+    const pool = this.#pool;
+    let count = 0;
+    for (let next = pool.nextInKey[slot]!; next >= 0; next = pool.nextInKey[next]!) {
+      const other = (next / pool.stride) | 0;
+      if (this.#isOrderSettled(event, other)) break;
+      count++;
+      pool.openCharges[next]!++;
+    }
+    return count;
+  }
+
+  #ghostHigh(zone: ZoneReplay, rate: number, lo: number): number {
+    const ghost = zone.ghost!;
+    return ghost.highMilliReq - (rate * elapsedMs(ghost.lastMs, lo)) / 1000 + ONE_REQUEST + 1;
+  }
+
+  /** Where the log shows that nginx had (or had not) forgotten the key, the node follows. */
+  #reconcileMemory(i: number, limit: LimitRow, zone: ZoneReplay, now: number): void {
+    const anchor = this.#anchors[i]!;
+    const isLimited = this.#roles[i] === ROLE.rejectedHere || anchor > 0;
+    const ghost = zone.ghost;
+    if (ghost !== null && zone.isFresh && isLimited) {
+      this.#excess = ghost.excessMilliReq;
+      this.#last = ghost.lastMs;
+      this.#low = ghost.lowMilliReq;
+      this.#high = ghost.highMilliReq;
+    } else if (zone.maybeEvicted && this.#roles[i] === ROLE.charged && Number.isNaN(anchor)) {
+      const low = this.#low - (limit.rateMilliRps * elapsedMs(this.#last, now)) / 1000 + ONE_REQUEST;
+      if (low <= limit.burstMilliReq) return;
+      this.#excess = 0;
+      this.#last = 0;
+      this.#low = 0;
+      this.#high = 0;
+    }
+  }
+
+  /** The line's excess, or the outcome alone, narrows (or corrects) the key's state. */
+  #learn(i: number, limit: LimitRow, isOpen: boolean): void {
+    const pool = this.#pool;
+    const event = this.#events[i]!;
+    const anchor = this.#anchors[i]!;
+    const rate = limit.rateMilliRps / 1000;
+    const sinceEst = elapsedMs(this.#last, pool.estMs[event]!);
+    const sinceLo = elapsedMs(this.#last, pool.loMs[event]!);
+    const sinceHi = elapsedMs(this.#last, pool.hiMs[event]!);
+    if (!Number.isNaN(anchor) && anchor > 0) {
+      const base = anchor - ONE_REQUEST;
+      this.#narrow(base + rate * sinceLo - 1, base + rate * sinceHi);
+      const point = base + Math.trunc(rate * sinceEst);
+      this.#excess = Math.min(Math.max(point, Math.ceil(this.#low)), Math.floor(this.#high));
+      if (this.#low === this.#high) this.#excess = this.#low;
+      return;
+    }
+    if (isOpen) return;
+    const { burstMilliReq: burst } = limit;
+    if (this.#roles[i] === ROLE.charged) {
+      const most = burst - ONE_REQUEST + rate * sinceHi + 1;
+      if (this.#high > most) this.#narrow(-Infinity, most);
+    } else if (this.#roles[i] === ROLE.rejectedHere) {
+      const least = burst + 1 - ONE_REQUEST + rate * sinceLo - 1;
+      if (this.#low < least) this.#narrow(least, Infinity);
+    }
+    if (this.#excess > this.#high) this.#excess = Math.floor(this.#high);
+    if (this.#excess < this.#low) this.#excess = Math.ceil(this.#low);
+  }
+
+  /** Cuts the bounds to [low, high]; where they contradict each other the log is right. */
+  #narrow(low: number, high: number): void {
+    const cutLow = Math.max(this.#low, low);
+    const cutHigh = Math.min(this.#high, high);
+    if (cutLow <= cutHigh) {
+      this.#low = cutLow;
+      this.#high = cutHigh;
+    } else {
+      this.#low = low === -Infinity ? high : low;
+      this.#high = high === Infinity ? low : high;
+    }
+  }
+
+  /** The bounds to show: the line's own number, or what the request's outcome leaves of them. */
+  #publish(i: number, limit: LimitRow, low: number, high: number, excess: number): void {
+    const pool = this.#pool;
+    const slot = this.#slots[i]!;
+    const anchor = this.#anchors[i]!;
+    if (!Number.isNaN(anchor)) {
+      pool.excessMilliReq[slot] = anchor;
+      pool.lowMilliReq[slot] = anchor;
+      pool.highMilliReq[slot] = anchor;
+      return;
+    }
+    const { burstMilliReq: burst } = limit;
+    if (this.#roles[i] === ROLE.charged && low <= burst) high = Math.min(high, burst);
+    if (this.#roles[i] === ROLE.rejectedHere && high > burst) low = Math.max(low, burst + 1);
+    pool.lowMilliReq[slot] = low;
+    pool.highMilliReq[slot] = high;
+    pool.excessMilliReq[slot] = Math.min(Math.max(excess, Math.ceil(low)), Math.floor(high));
+    if (pool.excessMilliReq[slot]! < low) pool.excessMilliReq[slot] = low;
+  }
+
+  #charge(limit: LimitRow, now: number, lo: number, hi: number): void {
+    const rate = limit.rateMilliRps / 1000;
+    const ms = elapsedMs(this.#last, now);
+    const truncation = limit.rateMilliRps % 1000 === 0 ? 0 : 1;
+    this.#low = Math.max(this.#low - rate * ms + ONE_REQUEST, -rate * Math.max(0, now - lo));
+    this.#high = Math.max(
+      this.#high - rate * ms + ONE_REQUEST + truncation,
+      rate * Math.max(0, hi - now),
+    );
+    this.#excess = excessAfter(this.#excess, this.#last, limit.rateMilliRps, now);
+    this.#last = lastAfter(this.#last, now);
+  }
+
+  /**
+   * Inside a cluster of uncertain times, which request found the key idle is uncertain too; the
+   * lower bound must not rest on the order chosen.
+   */
+  #openFloor(zone: ZoneReplay, node: number, limit: LimitRow): void {
+    const pool = this.#pool;
+    let firstLo = Infinity;
+    let isWide = false;
+    let charges = 0;
+    for (let i = 0; i < this.#count; i++) {
+      const event = this.#events[i]!;
+      firstLo = Math.min(firstLo, pool.loMs[event]!);
+      if (pool.hiMs[event]! - pool.loMs[event]! > NARROW_MS) isWide = true;
+      if (this.#roles[i] === ROLE.charged) charges++;
+    }
+    if (!isWide || charges === 0) return;
+    const rate = limit.rateMilliRps / 1000;
+    const start = Math.max(
+      zone.low[node]! - rate * elapsedMs(zone.memory.lastMs[node]!, firstLo),
+      -ONE_REQUEST,
+    );
+    const low = start + ONE_REQUEST * charges - rate * (this.#last - firstLo);
+    if (low < this.#low) this.#low = low;
+  }
+}

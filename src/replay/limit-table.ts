@@ -1,0 +1,28 @@
+/**
+ * The limits of every rule set as the replay reads them: zones resolved, numbers side by side.
+ *
+ * Rule sets of several configurations (generations) share one numbering; a zone that a reload kept
+ * is one ZoneReplay under several rates.
+ */
+import type { ZoneReplay } from './zone-replay.js';
+
+/** One limit_req line of a rule set, resolved. */
+export interface LimitRow {
+  readonly zone: ZoneReplay;
+  readonly zoneIndex: number;
+  readonly rateMilliRps: number;
+  readonly burstMilliReq: number;
+  /** Infinity for nodelay. */
+  readonly delayMilliReq: number;
+}
+
+export interface RuleRow {
+  readonly limits: readonly LimitRow[];
+  readonly isDryRun: boolean;
+  /** limit_req_status and limit_conn_status. */
+  readonly limitReqStatus: number;
+  readonly limitConnStatus: number;
+  readonly hasConnLimits: boolean;
+  /** A `return` answers before any limit is asked. */
+  readonly returnsEarly: boolean;
+}

@@ -1,0 +1,290 @@
+/**
+ * One zone while logs are replayed: nginx's memory of it, and how surely each key's excess is known.
+ *
+ * The true decision time of a request is known to about a millisecond only, so a key's excess is an
+ * interval. Carrying the excess and the time apart would let the interval grow with every request.
+ * Here the bounds are those of `excess` at the *estimated* last time, which is the same as bounding
+ * V = excess + rate·last: a charge adds exactly one request to V whatever the time, so the width
+ * stays what the clock alone explains.
+ *
+ * Memory follows ngx_http_limit_req_lookup() and ngx_http_limit_req_expire() through ZoneMemory.
+ * Units: thousandths of a request, milliseconds.
+ *
+ * Not here: what a request's excess is and what follows from it (key-sweep.ts).
+ */
+import { excessAfter, lastAfter, ONE_REQUEST_MILLI_REQ } from '../limit-req/arithmetic.js';
+import { ZoneMemory } from '../limit-req/zone-memory.js';
+
+/** The last evicted keys, remembered in case nginx evicted in a slightly other order. */
+const GHOSTS = 8;
+/** As many of the oldest nodes may already be gone, for the same reason. */
+const NEAR_TAIL = 8;
+/** A log that says a node was made although the model found no page is believed; this bounds the search. */
+const MOST_FORCED = 64;
+
+/** Who holds the key's bytes; a key that nobody retains may be given away. */
+export interface KeyOwner {
+  retain(keyId: number): void;
+  release(keyId: number): void;
+}
+
+export interface ZoneReplayOptions {
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly rateMilliRps: number;
+}
+
+/** A key's state as nginx would hold it had the zone no end. */
+interface Shadow {
+  excessMilliReq: number;
+  lastMs: number;
+}
+
+interface Ghost {
+  keyId: number;
+  excessMilliReq: number;
+  lastMs: number;
+  lowMilliReq: number;
+  highMilliReq: number;
+}
+
+/** Sums since the start (or since takeCounts()). */
+export interface ZoneCounts {
+  evictions: number;
+  evictionsInDebt: number;
+  admittedByEviction: number;
+  allocationFailures: number;
+  nodesCreated: number;
+}
+
+export class ZoneReplay {
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly keys: KeyOwner;
+  memory: ZoneMemory;
+  /** Bounds by node, of the excess at memory.lastMs[node]. */
+  low = new Float64Array(1024);
+  high = new Float64Array(1024);
+  readonly counts: ZoneCounts = {
+    evictions: 0,
+    evictionsInDebt: 0,
+    admittedByEviction: 0,
+    allocationFailures: 0,
+    nodesCreated: 0,
+  };
+  /** Set by locate(): the key had no node. */
+  isFresh = false;
+  /** Set by locate(): the node is so old that nginx may have evicted it already. */
+  maybeEvicted = false;
+  /** Set by locate(): the model found no page for the node at first. */
+  hadNoPage = false;
+  /** Set by locate(): the node is new, but nginx may still have had the old one. */
+  ghost: Ghost | null = null;
+  /** Until then a key not seen yet may be known to nginx from before the log began. */
+  warmUntilMs = -Infinity;
+  warmHighMilliReq = 0;
+
+  /** Slots of requests whose decision may have come already, though they are judged later; by key. */
+  readonly openSlots = new Map<number, number[]>();
+
+  readonly #shadows = new Map<number, Shadow>();
+  readonly #ghosts: Ghost[] = [];
+
+  constructor(options: ZoneReplayOptions, keys: KeyOwner, memory?: ZoneMemory) {
+    this.name = options.name;
+    this.sizeBytes = options.sizeBytes;
+    this.keys = keys;
+    this.memory =
+      memory ??
+      new ZoneMemory({
+        sizeBytes: options.sizeBytes,
+        nameLength: Buffer.byteLength(options.name),
+        rateMilliRps: options.rateMilliRps,
+      });
+  }
+
+  /**
+   * What a lookup does to the memory: moves the key's node to the head, or makes one.
+   *
+   * @param mustExist the log shows that nginx had or made a node, whatever the model says
+   * @returns the node, or -1 when there is no page for one
+   */
+  locate(keyId: number, keyLengthBytes: number, nowMs: number, mustExist: boolean): number {
+    const memory = this.memory;
+    this.ghost = null;
+    this.maybeEvicted = false;
+    this.hadNoPage = false;
+    let node = memory.find(keyId);
+    if (node >= 0) {
+      this.isFresh = false;
+      if (this.counts.evictions > 0) this.maybeEvicted = this.#isNearTail(node);
+      memory.touch(node);
+      return node;
+    }
+    this.isFresh = true;
+    if (this.counts.evictions > 0) this.ghost = this.#findGhost(keyId);
+    node = this.#create(keyId, keyLengthBytes, nowMs);
+    this.hadNoPage = node < 0;
+    for (let i = 0; node < 0 && mustExist && i < MOST_FORCED; i++) {
+      node = this.#create(keyId, keyLengthBytes, nowMs);
+    }
+    return node;
+  }
+
+  /**
+   * The log shows that no page was found for this key's node. The attempt costs nginx its oldest
+   * node all the same; a node that the model has, or could make, goes.
+   *
+   * @returns whether the model found no page either
+   */
+  failToLocate(keyId: number, keyLengthBytes: number, nowMs: number): boolean {
+    const { memory } = this;
+    let node = memory.find(keyId);
+    const isKnown = node >= 0;
+    if (isKnown) this.#drop(node, keyId);
+    const { evictions } = this.counts;
+    node = this.#create(keyId, keyLengthBytes, nowMs);
+    if (node < 0) return !isKnown;
+    this.#drop(node, keyId);
+    this.counts.nodesCreated--;
+    this.counts.allocationFailures++;
+    const oldest = memory.tail();
+    if (this.counts.evictions === evictions && oldest >= 0) this.#drop(oldest, memory.keyOf(oldest));
+    return false;
+  }
+
+  #drop(node: number, keyId: number): void {
+    this.memory.remove(node);
+    this.keys.release(keyId);
+  }
+
+  /**
+   * What a zone without end would have said, for a key that this one forgot in debt.
+   *
+   * @param isAccepted whether nginx let the request pass, which charges the shadow as well
+   * @returns true when the request passed only because its debt was forgotten
+   */
+  chargeShadow(
+    keyId: number,
+    rateMilliRps: number,
+    burstMilliReq: number,
+    nowMs: number,
+    isAccepted: boolean,
+  ): boolean {
+    if (this.#shadows.size === 0) return false;
+    const shadow = this.#shadows.get(keyId);
+    if (shadow === undefined) return false;
+    const excess = excessAfter(shadow.excessMilliReq, shadow.lastMs, rateMilliRps, nowMs);
+    if (excess > burstMilliReq) {
+      if (isAccepted) this.counts.admittedByEviction++;
+      return isAccepted;
+    }
+    // A key's next request finds it as a new one would only once a whole request more has drained.
+    if (excess === 0) {
+      this.#shadows.delete(keyId);
+      this.keys.release(keyId);
+    } else if (isAccepted) {
+      shadow.lastMs = lastAfter(shadow.lastMs, nowMs);
+      shadow.excessMilliReq = excess;
+    }
+    return false;
+  }
+
+  #create(keyId: number, keyLengthBytes: number, nowMs: number): number {
+    const memory = this.memory;
+    const oldestBefore = this.#ghostOf(memory.tail());
+    const node = memory.create(keyId, keyLengthBytes, nowMs);
+    for (let i = 0; i < memory.evictedCount; i++) this.#noteEvicted(i, nowMs, oldestBefore);
+    if (node < 0) {
+      this.counts.allocationFailures++;
+      return -1;
+    }
+    this.keys.retain(keyId);
+    this.counts.nodesCreated++;
+    if (node >= this.low.length) this.#grow();
+    // nginx gives a node of a later-accounted lookup last = 0, which decays to no excess at all;
+    // the same stands here for every new node until it is charged.
+    memory.lastMs[node] = 0;
+    this.low[node] = 0;
+    this.high[node] = 0;
+    if (nowMs < this.warmUntilMs) {
+      memory.lastMs[node] = nowMs;
+      memory.excessMilliReq[node] = -1000;
+      this.low[node] = -1000;
+      this.high[node] = this.warmHighMilliReq;
+    }
+    return node;
+  }
+
+  #noteEvicted(i: number, nowMs: number, oldestBefore: Ghost | null): void {
+    const { memory, counts } = this;
+    const keyId = memory.evictedKeys[i]!;
+    counts.evictions += memory.evictedForced[i]!;
+    if (memory.evictedExcessMilliReq[i]! > 0) counts.evictionsInDebt++;
+    if (memory.evictedExcessMilliReq[i]! > -ONE_REQUEST_MILLI_REQ) {
+      if (oldestBefore !== null && oldestBefore.keyId === keyId && !this.#shadows.has(keyId)) {
+        this.#shadows.set(keyId, {
+          excessMilliReq: oldestBefore.excessMilliReq,
+          lastMs: oldestBefore.lastMs,
+        });
+        this.keys.retain(keyId);
+        this.#dropPaidShadows(nowMs);
+      }
+    }
+    if (oldestBefore !== null && oldestBefore.keyId === keyId) {
+      this.keys.retain(keyId);
+      this.#ghosts.push(oldestBefore);
+      if (this.#ghosts.length > GHOSTS) this.keys.release(this.#ghosts.shift()!.keyId);
+    }
+    this.keys.release(keyId);
+  }
+
+  /** Shadows end with their debt; without this, keys that never return would stay. */
+  #dropPaidShadows(nowMs: number): void {
+    if ((this.#shadows.size & 1023) !== 0) return;
+    for (const [keyId, shadow] of this.#shadows) {
+      const rate = this.memory.rateMilliRps;
+      if (excessAfter(shadow.excessMilliReq, shadow.lastMs, rate, nowMs) > 0) continue;
+      this.#shadows.delete(keyId);
+      this.keys.release(keyId);
+    }
+  }
+
+  #ghostOf(node: number): Ghost | null {
+    // Without an eviction so far and with pages to spare none will come now.
+    if (node < 0 || (this.counts.evictions === 0 && this.memory.pagesFree > 0)) return null;
+    return {
+      keyId: this.memory.keyOf(node),
+      excessMilliReq: this.memory.excessMilliReq[node]!,
+      lastMs: this.memory.lastMs[node]!,
+      lowMilliReq: this.low[node]!,
+      highMilliReq: this.high[node]!,
+    };
+  }
+
+  #findGhost(keyId: number): Ghost | null {
+    for (let i = this.#ghosts.length - 1; i >= 0; i--) {
+      if (this.#ghosts[i]!.keyId === keyId) return this.#ghosts[i]!;
+    }
+    return null;
+  }
+
+  #isNearTail(node: number): boolean {
+    let older = this.memory.tail();
+    for (let i = 0; i < NEAR_TAIL && older >= 0; i++) {
+      if (older === node) return true;
+      older = this.memory.nextNewer(older);
+    }
+    return false;
+  }
+
+  #grow(): void {
+    const length = Math.max(this.low.length * 2, this.memory.lastMs.length);
+    const low = new Float64Array(length);
+    const high = new Float64Array(length);
+    low.set(this.low);
+    high.set(this.high);
+    this.low = low;
+    this.high = high;
+  }
+}
