@@ -150,7 +150,6 @@ export class LineScanner {
    */
   scan(bytes: Uint8Array, start: number, end: number): number {
     const lineEnd = end > start && bytes[end - 1] === 0x0d ? end - 1 : end;
-    const count = this.#ops.length;
     this.#budget = TRIES_PER_BYTE * (end - start + 64);
     this.#failedAt = start;
     this.#failedItem = 0;
@@ -158,16 +157,12 @@ export class LineScanner {
     let index = 0;
     let at = this.#matchLiteral(bytes, 0, start, lineEnd);
     for (;;) {
-      while (at >= 0 && index < count) {
-        this.starts[index] = at;
-        at = this.#takeValue(bytes, index, at, lineEnd);
-        index++;
-      }
+      at = this.#takeValues(bytes, index, at, lineEnd);
       if (at >= 0 && this.#fitsLineEnd(bytes, at, lineEnd)) return -1;
       if (this.#openCount === 0 || this.#budget <= 0) return this.#failedAt - start;
-      index = this.#openVariables[--this.#openCount]!;
-      at = this.#moveBorder(bytes, index, lineEnd);
-      index++;
+      const open = this.#openVariables[--this.#openCount]!;
+      at = this.#moveBorder(bytes, open, lineEnd);
+      index = open + 1;
     }
   }
 
@@ -180,21 +175,45 @@ export class LineScanner {
     return literal === '' ? `the end of the line${after}` : `${JSON.stringify(literal)}${after}`;
   }
 
-  /** Takes value `index` at `at` and the literal after it; gives the offset after both, or -1. */
+  /**
+   * Takes the values from `index` on, the first of them at `at`, each with the literal after it.
+   *
+   * @returns the offset after the last, or -1
+   */
+  #takeValues(bytes: Uint8Array, index: number, at: number, end: number): number {
+    const ops = this.#ops;
+    const { starts, ends } = this;
+    const literals = this.#literalBytes;
+    const literalAt = this.#literalAt;
+    let here = at;
+    for (let i = index; here >= 0 && i < ops.length; i++) {
+      const op = ops[i]!;
+      starts[i] = here;
+      if (op > TO_BYTE_JSON) {
+        here = this.#takeValue(bytes, i, here, end);
+        continue;
+      }
+      let from = literalAt[i + 1]!;
+      const stop = literals[from]!;
+      if (op === TO_BYTE) {
+        while (here < end && bytes[here] !== stop) here++;
+      } else {
+        here = afterJsonText(bytes, stop, here, end);
+      }
+      ends[i] = here;
+      const to = literalAt[i + 2]!;
+      while (from < to && here < end && bytes[here] === literals[from]) {
+        from++;
+        here++;
+      }
+      if (from !== to) return this.#fail(here, 2 * (i + 1));
+    }
+    return here;
+  }
+
+  /** Takes one value of any other kind, and the literal after it. */
   #takeValue(bytes: Uint8Array, index: number, at: number, end: number): number {
     const op = this.#ops[index]!;
-    if (op <= TO_BYTE_JSON) {
-      const stop = this.#literalBytes[this.#literalAt[index + 1]!]!;
-      let to = at;
-      if (op === TO_BYTE) {
-        while (to < end && bytes[to] !== stop) to++;
-      } else {
-        while (to < end && bytes[to] !== stop) to += bytes[to] === 0x5c ? 2 : 1;
-        if (to > end) to = end;
-      }
-      this.ends[index] = to;
-      return this.#matchLiteral(bytes, index + 1, to, end);
-    }
     if (op === TO_LINE_END) {
       this.ends[index] = end;
       return end;
@@ -322,6 +341,17 @@ export class LineScanner {
     }
     return -1;
   }
+}
+
+/** Offset of the first `stop` that no backslash protects, or `end`. */
+function afterJsonText(bytes: Uint8Array, stop: number, at: number, end: number): number {
+  let to = at;
+  while (to < end) {
+    const byte = bytes[to];
+    if (byte === stop) return to;
+    to += byte === 0x5c ? 2 : 1;
+  }
+  return end;
 }
 
 /** Decides for every value how its end will be found. */

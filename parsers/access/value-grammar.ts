@@ -129,43 +129,39 @@ export function fixedLengthOf(kind: ValueKind): number {
   return kind === 'time_iso8601' ? TIME_ISO8601.length : 0;
 }
 
-const DIGIT = 0;
-const LETTER = 1;
-const SIGN = 2;
-const TIME_LOCAL = shape('00/aaa/0000:00:00:00 +0000');
-const TIME_ISO8601 = shape('0000-00-00T00:00:00+00:00');
+/** One bit for each class of bytes in a date: a byte fits where it shares a bit with the form. */
+const DATE_CLASSES = ['[0-9]', '[A-Za-z]', '[+-]', '-', '/', ':', 'T', ' '].map(
+  (source) => new RegExp(source),
+);
+const CLASS_OF = Uint8Array.from({ length: 256 }, (_, byte) =>
+  DATE_CLASSES.reduce(
+    (bits, form, i) => (form.test(String.fromCharCode(byte)) ? bits | (1 << i) : bits),
+    0,
+  ),
+);
+const TIME_LOCAL = dateForm('0 0 / a a a / 0 0 0 0 : 0 0 : 0 0 : 0 0 _ + 0 0 0 0');
+const TIME_ISO8601 = dateForm('0 0 0 0 - 0 0 - 0 0 T 0 0 : 0 0 : 0 0 + 0 0 : 0 0');
 
-/** 0 stands for a digit, a for a letter, + for a sign; anything else for itself. */
-function shape(text: string): Uint8Array {
-  const classes: Record<string, number> = { '0': DIGIT, a: LETTER, '+': SIGN };
-  return Uint8Array.from(text, (char) => classes[char] ?? char.charCodeAt(0));
+/** `0` stands for a digit, `a` for a letter, `+` for a sign, `_` for a space. */
+function dateForm(text: string): Uint8Array {
+  const order = ['0', 'a', '+', '-', '/', ':', 'T', '_'];
+  return Uint8Array.from(text.split(' '), (char) => 1 << order.indexOf(char));
 }
 
 export function measureTimeLocal(bytes: Uint8Array, from: number, end: number): number {
-  return measureShape(TIME_LOCAL, bytes, from, end);
+  return measureDate(TIME_LOCAL, bytes, from, end);
 }
 
 export function measureTimeIso8601(bytes: Uint8Array, from: number, end: number): number {
-  return measureShape(TIME_ISO8601, bytes, from, end);
+  return measureDate(TIME_ISO8601, bytes, from, end);
 }
 
-function measureShape(form: Uint8Array, bytes: Uint8Array, from: number, end: number): number {
-  for (let i = 0; i < form.length; i++) {
-    const at = from + i;
-    if (at >= end) return ~at;
-    const byte = bytes[at]!;
-    const want = form[i]!;
-    if (want === DIGIT) {
-      if (byte < 0x30 || byte > 0x39) return ~at;
-    } else if (want === LETTER) {
-      if ((byte | 0x20) < 0x61 || (byte | 0x20) > 0x7a) return ~at;
-    } else if (want === SIGN) {
-      if (byte !== 0x2b && byte !== 0x2d) return ~at;
-    } else if (byte !== want) {
-      return ~at;
-    }
-  }
-  return from + form.length;
+function measureDate(form: Uint8Array, bytes: Uint8Array, from: number, end: number): number {
+  const to = from + form.length;
+  const last = to < end ? to : end;
+  let at = from;
+  while (at < last && (CLASS_OF[bytes[at]!]! & form[at - from]!) !== 0) at++;
+  return at === to ? to : ~at;
 }
 
 /** Three digits: nginx pads even the 009 of a request that never had headers. */
