@@ -83,12 +83,15 @@ export interface RuleSet {
   readonly limitConnStatus: number;
   readonly limitConnDryRun: boolean;
   readonly limitConnLogLevel: LogLevel;
+  /** Empty as well when no level sets one: then nginx uses the file it was built with. */
   readonly accessLogs: readonly AccessLogTarget[];
   /** Where `access_log off` is in force, when it is. */
   readonly accessLogOffWhere?: ConfWhere;
   readonly errorLogs: readonly ErrorLogTarget[];
   /** A `return` that answers before the limit is reached. */
   readonly returnWhere?: ConfWhere;
+  /** `internal`: nginx answers 404 to a client's own request here before the limit is reached. */
+  readonly internalWhere?: ConfWhere;
   /** A `rewrite` in force here that may lead to another location. */
   readonly rewriteWhere?: ConfWhere;
   readonly where: ConfWhere;
@@ -107,6 +110,7 @@ export interface ListenAddress {
   /** As written, without parameters: `80`, `127.0.0.1:8080`, `[::]:443`, `unix:/x`. */
   readonly text: string;
   readonly port: number | null;
+  /** As marked. Without a mark on an address its first server is the default one. */
   readonly isDefaultServer: boolean;
 }
 
@@ -148,6 +152,8 @@ export interface MapBlock {
   /** In order. `pattern` is unescaped (a leading `\` taken off); regular expressions keep `~` or `~*`. */
   readonly entries: readonly {
     readonly pattern: string;
+    /** Set when a backslash was taken off: then a leading `~` begins no regular expression. */
+    readonly isLiteral?: boolean;
     readonly value: string;
     readonly where: ConfWhere;
   }[];
@@ -162,7 +168,10 @@ export interface GeoBlock {
   readonly source: string;
   readonly variable: string;
   readonly ranges: boolean;
-  /** CIDR (or `first-last` under `ranges`) and value, in order; `delete` entries already taken off. */
+  /**
+   * CIDR and value in order, one for each network; under `ranges` `first-last`, sorted and without
+   * overlaps. `delete` entries are already taken off.
+   */
   readonly entries: readonly {
     readonly network: string;
     readonly value: string;
@@ -170,6 +179,9 @@ export interface GeoBlock {
   }[];
   readonly defaultValue: string;
   readonly proxies: readonly string[];
+  /** `proxy_recursive`, when written. */
+  readonly proxyRecursive?: boolean;
+  readonly isVolatile?: boolean;
   readonly where: ConfWhere;
 }
 
