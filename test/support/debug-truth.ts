@@ -25,8 +25,10 @@ export interface TruthZone {
   readonly excessMilliReq: number;
   /** Order over all lookups of the log, from 1. */
   readonly seq: number;
-  /** The key was not known (any more). */
+  /** The key was not known (any more), and got a node. */
   readonly isNewNode: boolean;
+  /** Slab calls that found no memory: 1 when the eviction that followed helped, 2 with ERROR. */
+  readonly failedAllocations: number;
   /** Nodes given back to the slab by this lookup, by age or by force. */
   readonly freedNodes: number;
 }
@@ -69,6 +71,7 @@ const REQUEST_LINE = /^http request line: "(.*)"$/;
 /** On a new node or a known one alike; a rejection has an error log line only. */
 const CONN_TAKEN = /^limit conn: ([0-9A-F]{8}) (\d+)$/;
 /** The null pointer is a failed allocation. */
+const SLAB_FULL = /^slab alloc: 0{16}$/;
 const SLAB_ALLOCATED = /^slab alloc: (?!0+$)[0-9A-F]{16}$/;
 const NEXT_PHASE = /^(?:generic|access|content) phase: \d+$|^http finalize request/;
 const TIMER_ADD = /^event timer add: \d+: (\d+):(\d+)$/;
@@ -100,6 +103,7 @@ interface Worker {
   readonly clock: TurnClock;
   /** Slab calls since a zone's mutex was taken. */
   allocatedNodes: number;
+  failedAllocations: number;
   freedNodes: number;
 }
 
@@ -143,7 +147,13 @@ class DebugLogReader {
   #worker(pid: number): Worker {
     let worker = this.#workers.get(pid);
     if (worker === undefined) {
-      worker = { pid, clock: new TurnClock(), allocatedNodes: 0, freedNodes: 0 };
+      worker = {
+        pid,
+        clock: new TurnClock(),
+        allocatedNodes: 0,
+        failedAllocations: 0,
+        freedNodes: 0,
+      };
       this.#workers.set(pid, worker);
     }
     return worker;
@@ -227,9 +237,12 @@ function workerLine(worker: Worker, message: string): void {
     worker.clock.endTurn(Number(message.slice('timer delta: '.length)));
   } else if (message === 'shmtx lock') {
     worker.allocatedNodes = 0;
+    worker.failedAllocations = 0;
     worker.freedNodes = 0;
   } else if (SLAB_ALLOCATED.test(message)) {
     worker.allocatedNodes += 1;
+  } else if (SLAB_FULL.test(message)) {
+    worker.failedAllocations += 1;
   } else if (message.startsWith('slab free: ')) {
     worker.freedNodes += 1;
   }
@@ -245,6 +258,7 @@ function truthZone(lookup: RegExpExecArray, seq: number, worker: Worker): TruthZ
     excessMilliReq: Number(whole) * 1000 + Number(thousandths),
     seq,
     isNewNode: worker.allocatedNodes > 0,
+    failedAllocations: worker.failedAllocations,
     freedNodes: worker.freedNodes,
   };
 }

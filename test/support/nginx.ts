@@ -17,8 +17,8 @@ import { pickPorts } from './ports.js';
 import { type Cleanup, makeTempDir } from './temp-dir.js';
 
 export interface NginxOptions {
-  /** How many free loopback ports the configuration needs; 1 by default. */
-  readonly ports?: number;
+  /** How many free loopback ports the configuration needs, or which; one free port by default. */
+  readonly ports?: number | readonly number[];
   /** 1 by default. */
   readonly workers?: number;
   /**
@@ -54,7 +54,8 @@ export async function startNginx(t: Cleanup, options: NginxOptions): Promise<Ngi
   const dir = makeTempDir(t);
   mkdirSync(join(dir, 'html'));
   for (let attempt = 1; ; attempt += 1) {
-    const ports = await pickPorts(options.ports ?? 1);
+    const wanted = options.ports ?? 1;
+    const ports = typeof wanted === 'number' ? await pickPorts(wanted) : wanted;
     const workers = options.workers ?? 1;
     writeFileSync(join(dir, 'nginx.conf'), completeConf(options.http(ports, dir), workers));
     const nginx = new Nginx(dir, ports, workers);
