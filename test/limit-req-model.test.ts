@@ -303,3 +303,21 @@ test('a snapshot at any moment, restored from JSON, has the same future', () => 
     { numRuns: 40 },
   );
 });
+
+test('of equal delays the limit nearest to the end of the list is named', () => {
+  const zones = [zoneFor(5000), zoneFor(5000), zoneFor(5000)];
+  const model = new LimitReqModel(zones);
+  const limits = zones.map((_, zone) => ({ zone, burstMilliReq: 9000, delayMilliReq: 0 }));
+  const lengths = [8, 8, 8];
+  // The last limit's key is empty at first: it neither decides nor is charged.
+  for (const last of [-1, -1, 7, 7]) model.decide(limits, [7, 7, last], lengths, 8_000_000);
+  assert.equal(model.decidedBy, 1);
+  assert.equal(model.decidedExcessMilliReq, 3000);
+  assert.equal(model.excessMilliReq[2], 1000);
+  model.decide(limits, [7, -1, 8], lengths, 8_000_000);
+  assert.equal(model.decidedBy, 0);
+  model.decide(limits, [9, 9, 9], lengths, 8_000_000);
+  model.decide(limits, [9, 9, 9], lengths, 8_000_000);
+  assert.equal(model.decidedBy, 2);
+  assert.equal(model.delayMs, 200);
+});
