@@ -20,6 +20,7 @@ import {
   describeVariable,
   endsBefore,
   fixedLengthOf,
+  isList,
   kindOf,
   measureDecimal,
   measureInteger,
@@ -103,6 +104,7 @@ export class LineScanner {
   /** Offsets in #literalBytes: literal i is [#literalAt[i], #literalAt[i + 1]). */
   readonly #literalAt: Int32Array;
   readonly #ops: Uint8Array;
+  readonly #kinds: readonly ValueKind[];
   readonly #alphabets: readonly Uint8Array[];
   readonly #mayBeEmpty: boolean;
   readonly #isJson: boolean;
@@ -130,6 +132,7 @@ export class LineScanner {
       [0, ...literals].map((_, i) => literals.slice(0, i).join('').length),
     );
     this.#ops = Uint8Array.from(slots, (slot) => opOf(slot, format.escape));
+    this.#kinds = slots.map((slot) => slot.kind);
     this.#alphabets = slots.map(matchingAlphabet);
     this.#mayBeEmpty = format.escape !== 'default';
     this.#isJson = format.escape === 'json';
@@ -151,7 +154,7 @@ export class LineScanner {
   scan(bytes: Uint8Array, start: number, end: number): number {
     const lineEnd = end > start && bytes[end - 1] === 0x0d ? end - 1 : end;
     this.#budget = TRIES_PER_BYTE * (end - start + 64);
-    this.#failedAt = start;
+    this.#failedAt = start - 1;
     this.#failedItem = 0;
     this.#openCount = 0;
     let index = 0;
@@ -170,9 +173,10 @@ export class LineScanner {
   expected(): string {
     const index = this.#failedItem >> 1;
     if (this.#failedItem % 2 === 1) return describeVariable(this.variables[index]!);
-    const literal = this.#literals[index]!;
+    const literal = this.#literals[index] ?? '';
+    if (literal === '') return 'the end of the line';
     const after = index === 0 ? '' : ` after $${this.variables[index - 1]}`;
-    return literal === '' ? `the end of the line${after}` : `${JSON.stringify(literal)}${after}`;
+    return `${JSON.stringify(literal)}${after}`;
   }
 
   /**
@@ -298,6 +302,7 @@ export class LineScanner {
     const lowest = this.starts[index]!;
     for (let at = this.ends[index]! - 1; at >= lowest; at--) {
       this.#budget--;
+      if (this.#listEnd(bytes, index, at) !== at) continue;
       const after = this.#matchLiteral(bytes, index + 1, at, end);
       if (after >= 0) return this.#keepOpen(index, at, after);
     }
@@ -317,8 +322,16 @@ export class LineScanner {
     return to <= end ? to : -1;
   }
 
+  /** Where a list that may go on to `end` ends; `end` for a value that is no list. */
+  #listEnd(bytes: Uint8Array, index: number, end: number): number {
+    const kind = this.#kinds[index]!;
+    if (!isList(kind)) return end;
+    return measureList(kind, bytes, this.starts[index]!, end, this.#mayBeEmpty);
+  }
+
   /** The rightmost offset at which an open value may end. */
   #reach(bytes: Uint8Array, index: number, at: number, end: number): number {
+    if (isList(this.#kinds[index]!)) return Math.max(at - 1, this.#listEnd(bytes, index, end));
     let to = at;
     for (let next = at; next >= 0; next = this.#afterByte(bytes, index, next, end)) to = next;
     this.#budget -= to - at;
@@ -329,13 +342,13 @@ export class LineScanner {
     let to = at;
     while (to < end && bytes[to] === 0x20) to++;
     if (to === end) return true;
-    this.#fail(to, 2 * this.#ops.length);
+    this.#fail(to, 2 * this.#literals.length);
     return false;
   }
 
-  /** Remembers the failure that lies furthest to the right: what came before it did fit. */
+  /** Remembers the first failure of those furthest to the right: all before it did fit. */
   #fail(at: number, item: number): -1 {
-    if (at >= this.#failedAt) {
+    if (at > this.#failedAt) {
       this.#failedAt = at;
       this.#failedItem = item;
     }

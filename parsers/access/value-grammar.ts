@@ -262,6 +262,10 @@ export interface NextValue {
   readonly alphabet: Uint8Array;
 }
 
+export function isList(kind: ValueKind): boolean {
+  return kind.endsWith('_list');
+}
+
 /**
  * Whether measuring alone finds the end of a value of this kind when `literal` and then the value
  * `next` follow: what follows can't be mistaken for more of this value.
@@ -272,28 +276,26 @@ export function endsBefore(
   literal: string,
   next: NextValue | undefined,
 ): boolean {
-  if (fixedLengthOf(kind) > 0) return true;
+  if (fixedLengthOf(kind) > 0 || kind === 'milliseconds') return true;
   if (literal === '') return next === undefined;
   const first = literal.charCodeAt(0);
-  if (kind === 'milliseconds') return true;
+  if (kind === 'word') return alphabet[first] === 0;
   if (kind === 'integer' || kind === 'decimal') return !`.${DIGITS}`.includes(literal[0]!);
-  if (!kind.endsWith('_list')) return alphabet[first] === 0;
-  if (
+  const isInElement =
     kind === 'word_list'
       ? first > 0x20 && first !== 0x2c && first !== HEX_QUOTE
-      : DIGITS.includes(literal[0]!)
-  ) {
-    return false;
-  }
-  return ![', ', ' : '].some((separator) => mayRead(separator, literal, next));
+      : `.${DIGITS}`.includes(literal[0]!);
+  return !isInElement && !SEPARATORS.some((separator) => mayRead(separator, literal, next));
 }
+
+const SEPARATORS = [', ', ' : '];
 
 /** Whether `literal`, continued by a value with this alphabet, can read as the separator. */
 function mayRead(separator: string, literal: string, next: NextValue | undefined): boolean {
   if (literal.length >= separator.length) return literal.startsWith(separator);
   if (!separator.startsWith(literal) || next === undefined) return false;
-  const rest = separator.slice(literal.length);
   // An element of a list is never empty, so a list does not begin with a separator itself.
-  if (next.kind.endsWith('_list')) return false;
-  return Array.from(rest).every((char) => next.alphabet[char.charCodeAt(0)] === 1);
+  if (isList(next.kind)) return false;
+  const rest = Array.from(separator.slice(literal.length));
+  return rest.every((char) => next.alphabet[char.charCodeAt(0)] === 1);
 }
