@@ -126,9 +126,9 @@ function defined<K extends string, V>(name: K, value: V | undefined): { [P in K]
   return value === undefined ? {} : ({ [name]: value } as { [P in K]?: V });
 }
 
-/** $server_name: the first name, without the dot or the tilde that is not part of it. */
+/** $server_name: the first name, without a leading dot; the tilde of an expression stays. */
 function primaryName(name: string): string {
-  return name.startsWith('.') || name.startsWith('~') ? name.slice(1) : name;
+  return name.startsWith('.') ? name.slice(1) : name;
 }
 
 function realIpOf(chain: readonly Level[]): RealIp | null {

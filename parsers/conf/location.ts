@@ -31,7 +31,10 @@ export function normalizeUri(rawPath: string, mergeSlashes: boolean): string | u
 
 /** `http://host`, `http://host:80` and `http://host/path`; an empty path is `/`. */
 function pathOfAbsoluteForm(target: string): string | undefined {
-  const match = /^[A-Za-z]+:\/\/(?:\[[^\]/\s]*\]|[A-Za-z0-9.-]+)(?::[0-9]*)?(\/.*)?$/s.exec(target);
+  const match =
+    /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:\[[^\]/\s]*\]|[A-Za-z0-9.-]+)(?::[0-9]*)?(\/.*)?$/s.exec(
+      target,
+    );
   return match === null ? undefined : (match[1] ?? '/');
 }
 

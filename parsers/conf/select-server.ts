@@ -53,7 +53,7 @@ function hostName(host: string): string {
 function leadingWildcard(index: NameIndex, name: string): ServerConf | undefined {
   if (index.leading.size === 0) return undefined;
   for (let dot = name.indexOf('.'); dot !== -1; dot = name.indexOf('.', dot + 1)) {
-    const server = dot === 0 ? undefined : index.leading.get(name.slice(dot + 1));
+    const server = index.leading.get(name.slice(dot + 1));
     if (server !== undefined) return server;
   }
   return undefined;
@@ -62,7 +62,7 @@ function leadingWildcard(index: NameIndex, name: string): ServerConf | undefined
 function trailingWildcard(index: NameIndex, name: string): ServerConf | undefined {
   if (index.trailing.size === 0) return undefined;
   for (let dot = name.lastIndexOf('.'); dot > 0; dot = name.lastIndexOf('.', dot - 1)) {
-    const server = dot === name.length - 1 ? undefined : index.trailing.get(name.slice(0, dot));
+    const server = index.trailing.get(name.slice(0, dot));
     if (server !== undefined) return server;
   }
   return undefined;
