@@ -8,7 +8,13 @@
  * Not here: the SQL text of a table (ddl.ts).
  */
 import { EXIT, InputError } from '../errors.js';
-import { createTable, type DdlTarget, type Retention } from './ddl.js';
+import {
+  alterRetention,
+  createTable,
+  DEFAULT_RETENTION,
+  type DdlTarget,
+  type Retention,
+} from './ddl.js';
 import type { Engine } from './engine.js';
 import { ALL_TABLE_NAMES, TABLES, type TableDefinition } from './tables.js';
 
@@ -81,11 +87,70 @@ export async function migrate(
   }
 }
 
-/** @throws InputError (configuration) when a store has a version that is not known here */
-export function refuseNewer(
+export interface SchemaWishes {
+  /** Make the tables where there are none. */
+  readonly create: boolean;
+  /** Change nothing. */
+  readonly readOnly: boolean;
+  /** Applied when given. */
+  readonly retention: Retention | undefined;
+}
+
+/**
+ * Makes sure that a store has the newest schema, as far as it may be changed.
+ *
+ * @throws InputError configuration: it is newer than this program, or older and not to be changed;
+ * noInput: it has no tables, and they are not to be made
+ */
+export async function prepareSchema(
+  engine: Engine,
+  target: DdlTarget,
+  wishes: SchemaWishes,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const version = await schemaVersion(engine, target.database);
+  const latest = latestVersion(migrations);
+  if (version === undefined && !wishes.create) {
+    throw new InputError(
+      `${engine.where}: expected a limitlens store, found one without tables\n` +
+        '  Fill it with `limitlens import`, or name the right one.',
+      EXIT.noInput,
+    );
+  }
+  if (wishes.readOnly && version !== undefined && version < latest) {
+    throw new InputError(
+      `${engine.where}: expected a store of schema version ${latest}, found version ${version}\n` +
+        '  The next `limitlens import` brings it up to date.',
+      EXIT.configuration,
+    );
+  }
+  const retention = wishes.retention ?? DEFAULT_RETENTION;
+  if (version !== latest) await migrate(engine, version, target, retention, migrations);
+  if (wishes.retention !== undefined && !wishes.readOnly) {
+    await applyRetention(engine, target, wishes.retention);
+  }
+}
+
+async function applyRetention(
+  engine: Engine,
+  target: DdlTarget,
+  retention: Retention,
+): Promise<void> {
+  const rows = await engine.rows<{ name: string; ttl: string }>(
+    `SELECT name, extract(engine_full, ' TTL (.+?) SETTINGS') AS ttl
+     FROM system.tables WHERE database = {database:String}`,
+    { database: target.database },
+  );
+  const current = new Map(rows.map(({ name, ttl }) => [name, ttl === '' ? null : ttl]));
+  for (const statement of alterRetention(current, target, retention)) {
+    await engine.command(statement);
+  }
+}
+
+function refuseNewer(
   engine: Engine,
   version: number | undefined,
-  migrations: readonly Migration[] = MIGRATIONS,
+  migrations: readonly Migration[],
 ): void {
   const latest = latestVersion(migrations);
   if (version === undefined || version <= latest) return;
@@ -96,6 +161,6 @@ export function refuseNewer(
   );
 }
 
-export function latestVersion(migrations: readonly Migration[] = MIGRATIONS): number {
+function latestVersion(migrations: readonly Migration[]): number {
   return migrations.at(-1)?.version ?? 0;
 }

@@ -105,24 +105,29 @@ async function ask<T>(
   } catch (error) {
     const meant = storeError(error, where);
     if (meant instanceof InputError || clickHouseCode(error) !== undefined) throw meant;
-    // A page in place of a row, or a protocol that is not HTTP.
-    throw new InputError(
-      `${where}: expected ClickHouse’s HTTP interface, found something else (${quote(meant.message)})\n` +
-        '  Check the address: the HTTP port is 8123 (8443 with https), not the native 9000.',
-      EXIT.io,
-      { cause: error },
-    );
+    throw notClickHouse(where, meant.message, error);
   }
+}
+
+/** A page in place of a row, or a protocol that is not HTTP. */
+function notClickHouse(where: string, found: string, cause?: unknown): InputError {
+  return new InputError(
+    `${where}: expected ClickHouse’s HTTP interface, found something else (${quote(found)})\n` +
+      '  Check the address: the HTTP port is 8123 (8443 with https), not the native 9000.',
+    EXIT.io,
+    { cause },
+  );
 }
 
 async function checkVersion(client: Client, where: string, timeoutMs: number): Promise<void> {
   const query = 'SELECT version() AS version';
   const row = await ask<{ version: string }>(client, where, timeoutMs, query);
-  const [major = 0, minor = 0] = (row?.version ?? '').split('.').map(Number);
+  if (row === undefined) throw notClickHouse(where, '');
+  const [major = 0, minor = 0] = row.version.split('.').map(Number);
   const [oldestMajor, oldestMinor] = OLDEST_VERSION;
   if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return;
   throw new InputError(
-    `${where}: expected ClickHouse ${OLDEST_VERSION.join('.')} or newer, found ${quote(row?.version ?? '')}\n` +
+    `${where}: expected ClickHouse ${OLDEST_VERSION.join('.')} or newer, found ${quote(row.version)}\n` +
       '  Use a newer server, or the embedded store with --store.',
     EXIT.configuration,
   );

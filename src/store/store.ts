@@ -7,16 +7,10 @@
  * Not here: what the rows mean (tables.ts), named queries (queries.ts).
  */
 import { EXIT, InputError } from '../errors.js';
-import {
-  alterRetention,
-  checkName,
-  DEFAULT_RETENTION,
-  type DdlTarget,
-  type Retention,
-} from './ddl.js';
+import { checkName, type DdlTarget, type Retention } from './ddl.js';
 import { openEmbedded } from './embedded.js';
 import { Engine } from './engine.js';
-import { latestVersion, migrate, refuseNewer, schemaVersion } from './migrations.js';
+import { prepareSchema } from './migrations.js';
 import { DEFAULT_RETRY, type RetryPolicy } from './retry.js';
 import { openServer, parseServerUrl } from './server.js';
 import type { TableName } from './tables.js';
@@ -158,7 +152,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     retryPolicy: { ...DEFAULT_RETRY, ...options.retryPolicy },
   });
   try {
-    await prepareSchema(engine, target, create, readOnly, options.retention);
+    await prepareSchema(engine, target, { create, readOnly, retention: options.retention });
   } catch (error) {
     await engine.close();
     throw error;
@@ -177,51 +171,4 @@ function embeddedPath(options: StoreOptions): string {
     );
   }
   return options.path;
-}
-
-async function prepareSchema(
-  engine: Engine,
-  target: DdlTarget,
-  create: boolean,
-  readOnly: boolean,
-  retention: Retention | undefined,
-): Promise<void> {
-  const version = await schemaVersion(engine, target.database);
-  refuseNewer(engine, version);
-  if (version === undefined && !create) {
-    throw new InputError(
-      `${engine.where}: expected a limitlens store, found one without tables\n` +
-        '  Fill it with `limitlens import`, or name the right one.',
-      EXIT.noInput,
-    );
-  }
-  if (version !== latestVersion()) {
-    if (readOnly) throw tooOld(engine.where, version);
-    await migrate(engine, version, target, retention ?? DEFAULT_RETENTION);
-  }
-  if (retention !== undefined && !readOnly) await applyRetention(engine, target, retention);
-}
-
-function tooOld(where: string, version: number | undefined): InputError {
-  return new InputError(
-    `${where}: expected a store of schema version ${latestVersion()}, found version ${version}\n` +
-      '  It is brought up to date by the next `limitlens import`.',
-    EXIT.configuration,
-  );
-}
-
-async function applyRetention(
-  engine: Engine,
-  target: DdlTarget,
-  retention: Retention,
-): Promise<void> {
-  const rows = await engine.rows<{ name: string; ttl: string }>(
-    `SELECT name, extract(engine_full, ' TTL (.+?) SETTINGS') AS ttl
-     FROM system.tables WHERE database = {database:String}`,
-    { database: target.database },
-  );
-  const current = new Map(rows.map(({ name, ttl }) => [name, ttl === '' ? null : ttl]));
-  for (const statement of alterRetention(current, target, retention)) {
-    await engine.command(statement);
-  }
 }
