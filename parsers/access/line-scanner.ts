@@ -12,16 +12,30 @@
  *
  * Not here: undoing the escapes (escape.ts), and the meaning of the values.
  */
-import { type Escape, type LogFormat, splitFormat } from './format-text.js';
 import {
-  type NextValue,
+  DECIMAL,
+  DECIMAL_LIST,
+  FIRST_FIT,
+  INTEGER,
+  INTEGER_LIST,
+  LAST_FIT,
+  MILLISECONDS,
+  STATUS,
+  TIME_ISO8601,
+  TIME_LOCAL,
+  TO_BYTE,
+  TO_BYTE_JSON,
+  TO_LINE_END,
+  WORD,
+  matchingAlphabet,
+  opOf,
+  planSlots,
+} from './format-plan.js';
+import { type LogFormat, splitFormat } from './format-text.js';
+import {
   type ValueKind,
-  alphabetOf,
   describeVariable,
-  endsBefore,
-  fixedLengthOf,
   isList,
-  kindOf,
   measureDecimal,
   measureInteger,
   measureList,
@@ -32,44 +46,6 @@ import {
 } from './value-grammar.js';
 
 export { type Escape, type LogFormat, LogFormatError } from './format-text.js';
-
-/** How the end of a value is found. */
-type Mode = 'to_byte' | 'to_line_end' | 'measured' | 'first_fit' | 'last_fit';
-
-interface Slot extends NextValue {
-  readonly variable: string;
-  readonly mode: Mode;
-}
-
-/** Small numbers for the loop; a switch over strings would cost per value. */
-const TO_BYTE = 0;
-const TO_BYTE_JSON = 1;
-const TO_LINE_END = 2;
-const FIRST_FIT = 3;
-const LAST_FIT = 4;
-const WORD = 5;
-const STATUS = 6;
-const TIME_LOCAL = 7;
-const TIME_ISO8601 = 8;
-const MILLISECONDS = 9;
-const INTEGER = 10;
-const DECIMAL = 11;
-const INTEGER_LIST = 12;
-const DECIMAL_LIST = 13;
-const WORD_LIST = 14;
-
-const MEASURED: Record<Exclude<ValueKind, 'text'>, number> = {
-  word: WORD,
-  status: STATUS,
-  time_local: TIME_LOCAL,
-  time_iso8601: TIME_ISO8601,
-  milliseconds: MILLISECONDS,
-  integer: INTEGER,
-  decimal: DECIMAL,
-  integer_list: INTEGER_LIST,
-  decimal_list: DECIMAL_LIST,
-  word_list: WORD_LIST,
-};
 
 /** Borders tried per byte of line before a line of an ambiguous format counts as unfit. */
 const TRIES_PER_BYTE = 64;
@@ -365,81 +341,4 @@ function afterJsonText(bytes: Uint8Array, stop: number, at: number, end: number)
     to += byte === 0x5c ? 2 : 1;
   }
   return end;
-}
-
-/** Decides for every value how its end will be found. */
-function planSlots(
-  escape: Escape,
-  literals: readonly string[],
-  variables: readonly string[],
-): Slot[] {
-  const values = variables.map((variable) => {
-    const kind = kindOf(variable);
-    return { variable, kind, alphabet: alphabetOf(kind, escape) };
-  });
-  return values.map((value, i) => {
-    const literal = literals[i + 1]!;
-    const isLast = i === values.length - 1;
-    if (value.kind === 'text') {
-      if (isLast && literal === '') return { ...value, mode: 'to_line_end' };
-      const stop = literal.charCodeAt(0);
-      // NaN, for no literal, is in no alphabet and must not count as a border.
-      if (literal !== '' && value.alphabet[stop] === 0) return { ...value, mode: 'to_byte' };
-    } else if (endsBefore(value.kind, value.alphabet, literal, values[i + 1])) {
-      return { ...value, mode: 'measured' };
-    }
-    const isUnique = hasOneBorder(i, literals, values);
-    return { ...value, mode: isUnique ? 'first_fit' : 'last_fit' };
-  });
-}
-
-/**
- * Whether at most one border of value `index` can fit.
- *
- * So it is when some byte further on can stand neither in the value nor in anything between: it
- * is then the first such byte of the line, and from it back to the border every value must be
- * bounded on its left by a byte that it can't hold, or have a fixed length. The end of the line
- * serves as such a byte.
- */
-function hasOneBorder(
-  index: number,
-  literals: readonly string[],
-  values: readonly NextValue[],
-): boolean {
-  const crossed: Uint8Array[] = [values[index]!.alphabet];
-  let before = '';
-  for (let i = index + 1; ; i++) {
-    for (const char of literals[i]!) {
-      const isHard = crossed.every((alphabet) => alphabet[char.charCodeAt(0)] === 0);
-      if (isHard && !before.includes(char)) return true;
-      before += char;
-    }
-    if (i === values.length) return true;
-    const value = values[i]!;
-    const left = literals[i]!.at(-1);
-    const isBounded = left !== undefined && value.alphabet[left.charCodeAt(0)] === 0;
-    if (!isBounded && fixedLengthOf(value.kind) === 0) return false;
-    crossed.push(value.alphabet);
-  }
-}
-
-function opOf(slot: Slot, escape: Escape): number {
-  switch (slot.mode) {
-    case 'to_byte':
-      return escape === 'json' ? TO_BYTE_JSON : TO_BYTE;
-    case 'to_line_end':
-      return TO_LINE_END;
-    case 'first_fit':
-      return FIRST_FIT;
-    case 'last_fit':
-      return LAST_FIT;
-    case 'measured':
-      return MEASURED[slot.kind as Exclude<ValueKind, 'text'>];
-  }
-}
-
-/** Bytes above 0x7e are let through in text: a line that went through a transcoder is still one. */
-function matchingAlphabet(slot: Slot): Uint8Array {
-  if (slot.kind !== 'text') return slot.alphabet;
-  return slot.alphabet.map((allowed, byte) => (byte > 0x7e ? 1 : allowed));
 }
