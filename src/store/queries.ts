@@ -337,7 +337,7 @@ export interface StoredSource {
   readonly lines: number;
   readonly firstMs: number;
   readonly lastMs: number;
-  readonly complete: number | boolean;
+  readonly complete: boolean;
 }
 
 /** The log files that were counted, oldest first. */
