@@ -126,6 +126,8 @@ const DEFAULT_ROWS: readonly Row[] = [
   ['$host', '"$http_host"', '"[2001:DB8::1]:80"', '[2001:db8::1]'],
   ['$host', '"$http_host" $server_name', '"-" b.example', 'b.example'],
   ['$host', '"$http_host"', '"-"', null],
+  ['$host', '"$request" "$http_host"', '"GET https://C.example:8/ HTTP/1.1" "a"', 'c.example'],
+  ['$host', '"$request" "$http_host"', '"GET / HTTP/1.1" "a"', 'a'],
   ['$host', '"$http_host" $host', '"A" b', 'b'],
 ];
 

@@ -58,27 +58,41 @@ export class Cookie extends ByteRange {
   }
 }
 
-/** $host: the Host header in lower case, without port and last dot; $server_name without one. */
-export class HostOfHeader extends ByteRange {
+/**
+ * $host: what names the host, in lower case, without port and last dot: `http://host` in the
+ * request line, else the Host header, else $server_name.
+ */
+export class HostName extends ByteRange {
+  private readonly authority: ByteRange | undefined;
   private readonly header: ByteRange;
   private readonly serverName: ByteRange | undefined;
   private readonly lowered = new Uint8Array(256);
 
-  constructor(header: ByteRange, serverName: ByteRange | undefined) {
+  constructor(
+    authority: ByteRange | undefined,
+    header: ByteRange,
+    serverName: ByteRange | undefined,
+  ) {
     super();
+    this.authority = authority;
     this.header = header;
     this.serverName = serverName;
   }
 
   locate(line: Line): boolean {
-    const { header, serverName, lowered } = this;
-    if (!header.locate(line)) return false;
-    if (header.start === header.end) {
-      if (serverName === undefined || !serverName.locate(line)) return false;
-      return this.set(serverName.source, serverName.start, serverName.end);
+    const { authority, header, serverName } = this;
+    if (authority?.locate(line) === true && authority.start < authority.end) {
+      return this.setHost(authority);
     }
-    const { source, start } = header;
-    const length = hostLength(source, start, header.end);
+    if (!header.locate(line)) return false;
+    if (header.start < header.end) return this.setHost(header);
+    if (serverName === undefined || !serverName.locate(line)) return false;
+    return this.set(serverName.source, serverName.start, serverName.end);
+  }
+
+  private setHost({ source, start, end }: ByteRange): boolean {
+    const { lowered } = this;
+    const length = hostLength(source, start, end);
     if (length > lowered.length) return false;
     for (let i = 0; i < length; i++) lowered[i] = lowerCase(source[start + i]!);
     return this.set(lowered, 0, length);

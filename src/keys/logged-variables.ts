@@ -10,7 +10,7 @@
  * Not here: maps and geos (variables.ts).
  */
 import { type ByteRange, ConstantRange, type Escape, FirstOf, LoggedField } from './byte-range.js';
-import { Cookie, HostOfHeader } from './header-parts.js';
+import { Cookie, HostName } from './header-parts.js';
 import { Argument, ArgsOfUri, IsArgs, NormalizedUri, RequestLinePart } from './request-parts.js';
 
 export interface LogContext {
@@ -75,7 +75,7 @@ export class LoggedVariables {
       case 'document_uri':
         return this.waysToUri();
       case 'host':
-        return [field, this.hostOfHeader()];
+        return [field, this.hostName()];
       default:
         return [field, this.constant(name)];
     }
@@ -114,9 +114,11 @@ export class LoggedVariables {
     return this.field('args') ?? this.field('query_string');
   }
 
-  private hostOfHeader(): ByteRange | undefined {
+  private hostName(): ByteRange | undefined {
     const header = this.field('http_host');
-    return header && new HostOfHeader(header, this.find('server_name'));
+    const request = this.field('request');
+    const authority = request && new RequestLinePart(request, 'authority');
+    return header && new HostName(authority, header, this.find('server_name'));
   }
 
   /** The field that a variable is logged in itself. */

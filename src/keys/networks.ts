@@ -28,8 +28,9 @@ export function parseNetwork(
   const address = parseNumber(slash === -1 ? text : text.slice(0, slash));
   if (address === undefined) return undefined;
   const bits = address.family === 4 ? 32 : 128;
-  const prefix = slash === -1 ? bits : Number(text.slice(slash + 1));
-  if (!Number.isInteger(prefix) || prefix < 0 || prefix > bits) return undefined;
+  const prefixText = slash === -1 ? `${bits}` : text.slice(slash + 1);
+  const prefix = Number(prefixText);
+  if (!/^\d+$/.test(prefixText) || prefix > bits) return undefined;
   const hostMask = (1n << BigInt(bits - prefix)) - 1n;
   const first = address.value & ~hostMask;
   return { family: address.family, first, last: first | hostMask, prefix };

@@ -16,12 +16,14 @@ const HASH = 0x23;
 const PERCENT = 0x25;
 const DOT = 0x2e;
 const SLASH = 0x2f;
+const COLON = 0x3a;
 const QUESTION_MARK = 0x3f;
 
 const SLASH_BYTES = Uint8Array.of(SLASH);
 const QUESTION_MARK_BYTES = Uint8Array.of(QUESTION_MARK);
 
-export type RequestPart = 'method' | 'uri' | 'protocol';
+/** `authority` is the host and port of `http://host:port/path`, empty in the usual form. */
+export type RequestPart = 'method' | 'authority' | 'uri' | 'protocol';
 
 /** A part of $request; not found in what is no request line. */
 export class RequestLinePart extends ByteRange {
@@ -41,8 +43,16 @@ export class RequestLinePart extends ByteRange {
     if (!split.split(request.source, request.start, request.end)) return false;
     if (this.part === 'method') return this.set(request.source, split.methodStart, split.methodEnd);
     if (this.part === 'uri') return this.locateUri();
+    if (this.part === 'authority') return this.locateAuthority();
     if (split.protocolStart === -1) return this.set(EMPTY, 0, 0);
     return this.set(request.source, split.protocolStart, split.protocolEnd);
+  }
+
+  private locateAuthority(): boolean {
+    const { request, split } = this;
+    let at = split.targetStart;
+    while (at < split.pathStart && request.source[at] !== COLON) at++;
+    return this.set(request.source, Math.min(at + 3, split.pathStart), split.pathStart);
   }
 
   /** As $request_uri has it: without `http://host`, with arguments and fragment. */
@@ -130,6 +140,8 @@ export class NormalizedUri extends ByteRange {
     if (!uri.locate(line)) return false;
     const { source, start } = uri;
     const end = endOfPath(source, start, uri.end);
+    // After http://host?args, which nginx keeps as "?args" in $request_uri.
+    if (start === end) return this.set(SLASH_BYTES, 0, 1);
     if (isNormal(source, start, end)) return this.set(source, start, end);
     const raw = Buffer.from(source.buffer, source.byteOffset + start, end - start);
     const text = normalizeUri(raw.toString('latin1'), this.mergeSlashes);
@@ -147,7 +159,7 @@ function endOfPath(bytes: Uint8Array, start: number, end: number): number {
 
 /** Whether nothing in a path needs decoding, resolving or merging. */
 function isNormal(bytes: Uint8Array, start: number, end: number): boolean {
-  if (start === end || bytes[start] !== SLASH) return false;
+  if (bytes[start] !== SLASH) return false;
   for (let i = start + 1; i < end; i++) {
     const byte = bytes[i]!;
     if (byte === PERCENT) return false;
