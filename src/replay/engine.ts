@@ -33,6 +33,23 @@ export const FLAG = {
   early: 16,
   /** Waits at the start of its interval; judged at its estimate. */
   wide: 32,
+  /** Not a request: a reload or restart, in its place among them. */
+  control: 64,
+  /** The log does not carry the outcome; it was inferred, and is not reported as logged. */
+  inferred: 128,
+  /** The time is known to the second only. */
+  coarse: 256,
+  /** Rejected because a limit_conn zone had no room for its node. */
+  connExhausted: 512,
+  /** A "limiting connections" line was found for it. */
+  connLine: 1024,
+  settled: 2048,
+  /** Other requests of a key may have come before or after. */
+  openOrder: 4096,
+  /** The zone was full: whether the key was still known depends on the order of others. */
+  nearEviction: 8192,
+  /** The key may have been in debt before the log begins. */
+  warm: 16384,
 } as const;
 
 /** keyId of a limit whose key is empty: nginx skips it. */
@@ -40,7 +57,9 @@ export const NO_KEY = -1;
 /** keyId of a limit whose key cannot be derived from what is logged. */
 export const UNKNOWN_KEY = -2;
 /** An interval longer than this is no matter of clocks: the header came slowly. */
-const WIDE_MS = 4;
+export const WIDE_MS = 4;
+/** More slow requests of one key than this at a time are not told apart any more. */
+const MOST_OPEN = 256;
 
 export interface EngineOptions {
   readonly rules: readonly RuleRow[];
@@ -51,6 +70,9 @@ export interface EngineOptions {
   readonly isAudit: boolean;
   /** Largest distance between the cached clocks of two workers; 0 for one worker. */
   readonly skewMs: number;
+  /** Called once for each request before its place among ties is found: joins lines, infers outcomes. */
+  readonly onSettle?: (event: number) => void;
+  readonly onControl?: (event: number) => void;
   readonly onDecision: (event: number) => void;
 }
 
@@ -144,20 +166,49 @@ export class ReplayEngine {
   #enter(head: number): void {
     const { pool } = this;
     if (pool.next[head]! < 0 && !(pool.flags[head]! & FLAG.wide)) {
+      this.#settle(head);
       this.#append(head);
       return;
     }
     const tied = this.#tied;
     tied.length = 0;
+    const wides: number[] = [];
     for (let event = head; event >= 0; ) {
       const next = pool.next[event]!;
-      if (pool.flags[event]! & FLAG.wide) this.#openWide(event);
+      if (pool.flags[event]! & FLAG.wide) wides.push(event);
       else tied.push(event);
       event = next;
     }
+    for (const event of tied) this.#settle(event);
+    this.#openWides(wides);
     tied.sort(this.#compare);
     if (!this.#options.isAudit && tied.length > 1) this.#weaveLines(tied);
     for (const event of tied) this.#append(event);
+  }
+
+  #settle(event: number): void {
+    const { pool } = this;
+    const settled = FLAG.control | FLAG.settled;
+    if (pool.flags[event]! & settled) return;
+    pool.flags[event]! |= FLAG.settled;
+    this.#options.onSettle?.(event);
+  }
+
+  /** Requests whose second alone is known are spread over it in the order in which they ended. */
+  #openWides(wides: readonly number[]): void {
+    const { pool } = this;
+    let coarse = 0;
+    for (const event of wides) if (pool.flags[event]! & FLAG.coarse) coarse++;
+    let place = 0;
+    for (const event of wides) {
+      this.#settle(event);
+      if (pool.flags[event]! & FLAG.coarse) {
+        place++;
+        const lo = pool.loMs[event]!;
+        pool.estMs[event] = lo + Math.floor((pool.hiMs[event]! - lo) * (place / (coarse + 1)));
+      }
+      this.#openWide(event);
+    }
   }
 
   /** The interval of a slow request begins: shows it to its keys, and puts it where it is judged. */
@@ -174,7 +225,7 @@ export class ReplayEngine {
       const { openSlots } = limits[i]!.zone;
       const slots = openSlots.get(key);
       if (slots === undefined) openSlots.set(key, [slot]);
-      else slots.push(slot);
+      else if (slots.length < MOST_OPEN) slots.push(slot);
       pool.openCharges[slot] = 0;
     }
     const est = Math.max(pool.estMs[event]!, calendar.cursorMs + 1);
@@ -264,9 +315,13 @@ export class ReplayEngine {
       const event = this.#windowHead;
       this.#windowHead = pool.next[event]!;
       if (this.#windowHead < 0) this.#windowTail = -1;
-      this.#decide(event);
-      this.#options.onDecision(event);
-      this.#leave(event);
+      if (pool.flags[event]! & FLAG.control) {
+        this.#options.onControl?.(event);
+      } else {
+        this.#decide(event);
+        this.#options.onDecision(event);
+        this.#leave(event);
+      }
       pool.release(event);
     }
   }
@@ -316,6 +371,9 @@ export class ReplayEngine {
       return true;
     }
     if (pool.slotState[slot] === 0) this.#sweep.sweep(zone, node, slot, this.#limitOf);
+    if (zone.maybeEvicted || zone.ghost !== null) pool.flags[event]! |= FLAG.nearEviction;
+    if (now < zone.warmUntilMs) pool.flags[event]! |= FLAG.warm;
+    if (pool.isOrderOpen[slot] === 1) pool.flags[event]! |= FLAG.openOrder;
     const waits = verdict.add(
       position,
       pool.priorMilliReq[slot]!,

@@ -59,6 +59,8 @@ export class EventPool {
   outcome!: Uint8Array;
   /** Charges judged since the slot's interval opened, whose order towards it is not settled. */
   openCharges!: Uint16Array;
+  /** 1 where the bounds cover an uncertain order. */
+  isOrderOpen!: Uint8Array;
 
   constructor(stride: number, capacity = 1024) {
     this.stride = Math.max(1, stride);
@@ -111,6 +113,7 @@ export class EventPool {
       this.slotState[i] = 0;
       this.outcome[i] = 0;
       this.openCharges[i] = 0;
+      this.isOrderOpen[i] = 0;
     }
   }
 
@@ -149,6 +152,7 @@ export class EventPool {
     this.slotState = grown(this.slotState, new Uint8Array(slots));
     this.outcome = grown(this.outcome, new Uint8Array(slots));
     this.openCharges = grown(this.openCharges, new Uint16Array(slots));
+    this.isOrderOpen = grown(this.isOrderOpen, new Uint8Array(slots));
     this.capacity = capacity;
   }
 }

@@ -314,6 +314,7 @@ export class KeySweep {
     pool.priorLowMilliReq[slot] = low;
     pool.priorHighMilliReq[slot] = high;
     pool.slotState[slot] = 1;
+    if (before + after > 0) pool.isOrderOpen[slot] = 1;
     if (isFirst) this.#reconcileMemory(i, limit, zone, now);
     this.#learn(i, limit, before + after > 0);
     this.#publish(i, limit, low, high, excess);

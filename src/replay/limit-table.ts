@@ -22,7 +22,10 @@ export interface RuleRow {
   /** limit_req_status and limit_conn_status. */
   readonly limitReqStatus: number;
   readonly limitConnStatus: number;
-  readonly hasConnLimits: boolean;
+  /** Names of the limit_conn zones asked, in order. */
+  readonly connZones: readonly string[];
   /** A `return` answers before any limit is asked. */
   readonly returnsEarly: boolean;
+  /** The longest wait that an accepted request can have been given. */
+  readonly longestDelayMs: number;
 }

@@ -14,6 +14,7 @@
  */
 import { excessAfter, lastAfter, ONE_REQUEST_MILLI_REQ } from '../limit-req/arithmetic.js';
 import { ZoneMemory } from '../limit-req/zone-memory.js';
+import type { KeyTable } from '../keys/key-table.js';
 
 /** The last evicted keys, remembered in case nginx evicted in a slightly other order. */
 const GHOSTS = 8;
@@ -21,12 +22,8 @@ const GHOSTS = 8;
 const NEAR_TAIL = 8;
 /** A log that says a node was made although the model found no page is believed; this bounds the search. */
 const MOST_FORCED = 64;
-
-/** Who holds the key's bytes; a key that nobody retains may be given away. */
-export interface KeyOwner {
-  retain(keyId: number): void;
-  release(keyId: number): void;
-}
+/** Stands for a key that was idle for ever. */
+const IDLE_MILLI_REQ = -1e12;
 
 export interface ZoneReplayOptions {
   readonly name: string;
@@ -60,7 +57,8 @@ export interface ZoneCounts {
 export class ZoneReplay {
   readonly name: string;
   readonly sizeBytes: number;
-  readonly keys: KeyOwner;
+  /** Holds the keys' bytes; what a node, a shadow or a waiting request needs is retained. */
+  readonly keys: KeyTable;
   memory: ZoneMemory;
   /** Bounds by node, of the excess at memory.lastMs[node]. */
   low = new Float64Array(1024);
@@ -80,7 +78,9 @@ export class ZoneReplay {
   hadNoPage = false;
   /** Set by locate(): the node is new, but nginx may still have had the old one. */
   ghost: Ghost | null = null;
-  /** Until then a key not seen yet may be known to nginx from before the log began. */
+  /** The log began here, and nginx was running already: keys may be in debt from before. */
+  warmSinceMs = -Infinity;
+  /** Until then, that is: the largest burst has drained by then. */
   warmUntilMs = -Infinity;
   warmHighMilliReq = 0;
 
@@ -90,7 +90,7 @@ export class ZoneReplay {
   readonly #shadows = new Map<number, Shadow>();
   readonly #ghosts: Ghost[] = [];
 
-  constructor(options: ZoneReplayOptions, keys: KeyOwner, memory?: ZoneMemory) {
+  constructor(options: ZoneReplayOptions, keys: KeyTable, memory?: ZoneMemory) {
     this.name = options.name;
     this.sizeBytes = options.sizeBytes;
     this.keys = keys;
@@ -153,6 +153,24 @@ export class ZoneReplay {
     return false;
   }
 
+  /** nginx started anew (or was replaced): its shared memory is empty. */
+  reset(): void {
+    const { memory, keys } = this;
+    for (let node = memory.tail(); node >= 0; node = memory.nextNewer(node)) {
+      keys.release(memory.keyOf(node));
+    }
+    for (const keyId of this.#shadows.keys()) keys.release(keyId);
+    for (const ghost of this.#ghosts) keys.release(ghost.keyId);
+    this.#shadows.clear();
+    this.#ghosts.length = 0;
+    this.warmUntilMs = -Infinity;
+    this.memory = new ZoneMemory({
+      sizeBytes: this.sizeBytes,
+      nameLength: memory.nameLength,
+      rateMilliRps: memory.rateMilliRps,
+    });
+  }
+
   #drop(node: number, keyId: number): void {
     this.memory.remove(node);
     this.keys.release(keyId);
@@ -208,9 +226,9 @@ export class ZoneReplay {
     this.low[node] = 0;
     this.high[node] = 0;
     if (nowMs < this.warmUntilMs) {
-      memory.lastMs[node] = nowMs;
-      memory.excessMilliReq[node] = -1000;
-      this.low[node] = -1000;
+      memory.lastMs[node] = this.warmSinceMs;
+      memory.excessMilliReq[node] = IDLE_MILLI_REQ;
+      this.low[node] = IDLE_MILLI_REQ;
       this.high[node] = this.warmHighMilliReq;
     }
     return node;

@@ -1,0 +1,218 @@
+/**
+ * Lines of a file, plain or gzipped, as byte ranges of one reused buffer.
+ *
+ * The hot path of an import: plain files are read synchronously into the same memory again and
+ * again, and a line is two offsets into it. Offsets count the bytes of the content, after gunzip.
+ *
+ * A last line without a newline is still being written: it is not given, and `unterminatedBytes`
+ * tells of it. In a gzipped file, which nobody writes to any more, it is a line.
+ */
+import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
+import { createGunzip } from 'node:zlib';
+import { pipeline, type Readable } from 'node:stream';
+import { EXIT, InputError } from '../errors.js';
+
+const DEFAULT_CHUNK_BYTES = 1 << 18;
+/** No line of nginx comes near this; longer ones are given as they are cut, and will not parse. */
+const MOST_LINE_BYTES = 1 << 20;
+const LINE_FEED = 0x0a;
+
+/** What every reader of lines offers. */
+export interface LineReader {
+  /** Moves to the next line: true, or false at the end. A promise while bytes are awaited. */
+  next(): boolean | Promise<boolean>;
+  /** The current line is bytes[start, end). Valid until the next call. */
+  readonly bytes: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+  /** Byte offset of the current line in the content, and of what follows it. */
+  readonly offset: number;
+  readonly nextOffset: number;
+  readonly unterminatedBytes: number;
+  close(): void;
+}
+
+export interface FileLinesOptions {
+  readonly isGzip: boolean;
+  /** Where to begin, in bytes of content. */
+  readonly fromOffset: number;
+  readonly chunkBytes?: number;
+}
+
+export class FileLines implements LineReader {
+  bytes: Uint8Array;
+  start = 0;
+  end = 0;
+  unterminatedBytes = 0;
+  readonly #path: string;
+  readonly #isGzip: boolean;
+  readonly #chunkBytes: number;
+  #fd = -1;
+  #position: number;
+  #stream: Readable | undefined;
+  #chunks: AsyncIterator<Buffer> | undefined;
+  #skip = 0;
+  /** Filled part of the buffer, and where the next line begins in it. */
+  #filled = 0;
+  #at = 0;
+  /** No line feed lies in [#at, #searched). */
+  #searched = 0;
+  /** Content offset of bytes[0]. */
+  #base: number;
+  #isAtEnd = false;
+
+  /** @throws InputError 66 for a missing or unreadable file */
+  constructor(path: string, options: FileLinesOptions) {
+    this.#path = path;
+    this.#isGzip = options.isGzip;
+    this.#chunkBytes = options.chunkBytes ?? DEFAULT_CHUNK_BYTES;
+    this.bytes = new Uint8Array(this.#chunkBytes * 2);
+    this.#base = options.fromOffset;
+    this.#position = options.fromOffset;
+    if (options.isGzip) this.#openGzip(options.fromOffset);
+    else this.#fd = openFile(path);
+  }
+
+  get offset(): number {
+    return this.#base + this.start;
+  }
+
+  get nextOffset(): number {
+    return this.#base + this.#at;
+  }
+
+  next(): boolean | Promise<boolean> {
+    const { bytes } = this;
+    const filled = this.#filled;
+    let at = this.#searched;
+    while (at < filled && bytes[at] !== LINE_FEED) at++;
+    if (at < filled) {
+      this.start = this.#at;
+      this.end = at;
+      this.#at = at + 1;
+      this.#searched = at + 1;
+      return true;
+    }
+    this.#searched = filled;
+    if (this.#isAtEnd) return this.#last();
+    if (this.#isGzip) return this.#fillFromStream().then(() => this.next());
+    this.#fillFromFile();
+    return this.next();
+  }
+
+  close(): void {
+    if (this.#fd >= 0) closeSync(this.#fd);
+    this.#fd = -1;
+    this.#stream?.destroy();
+  }
+
+  #last(): boolean {
+    const left = this.#filled - this.#at;
+    if (left > 0 && this.#isGzip) {
+      this.start = this.#at;
+      this.end = this.#filled;
+      this.#at = this.#filled;
+      return true;
+    }
+    this.unterminatedBytes = left;
+    this.start = this.#at;
+    this.end = this.#at;
+    return false;
+  }
+
+  /** Moves the unfinished line to the front, and makes room behind it. */
+  #makeRoom(wanted: number): void {
+    const left = this.#filled - this.#at;
+    if (left >= MOST_LINE_BYTES) this.#cutLine();
+    if (left + wanted > this.bytes.length) {
+      const larger = new Uint8Array(Math.max(this.bytes.length * 2, left + wanted));
+      larger.set(this.bytes.subarray(this.#at, this.#filled));
+      this.bytes = larger;
+    } else if (this.#at > 0) {
+      this.bytes.copyWithin(0, this.#at, this.#filled);
+    }
+    this.#base += this.#at;
+    this.#filled -= this.#at;
+    this.#searched -= this.#at;
+    this.#at = 0;
+  }
+
+  /** An endless line is given in pieces: each is counted as a line that does not parse. */
+  #cutLine(): void {
+    this.bytes[this.#filled - 1] = LINE_FEED;
+    this.#searched = this.#filled - 1;
+  }
+
+  #fillFromFile(): void {
+    this.#makeRoom(this.#chunkBytes);
+    const read = readSync(this.#fd, this.bytes, this.#filled, this.#chunkBytes, this.#position);
+    if (read === 0) this.#isAtEnd = true;
+    this.#position += read;
+    this.#filled += read;
+  }
+
+  #openGzip(fromOffset: number): void {
+    const gunzip = createGunzip({ chunkSize: this.#chunkBytes });
+    const file = createReadStream(this.#path, { highWaterMark: this.#chunkBytes });
+    this.#stream = pipeline(file, gunzip, () => undefined) as unknown as Readable;
+    this.#chunks = (gunzip as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+    this.#skip = fromOffset;
+  }
+
+  async #fillFromStream(): Promise<void> {
+    const chunk = await this.#nextChunk();
+    if (chunk === undefined) {
+      this.#isAtEnd = true;
+      return;
+    }
+    const skipped = Math.min(this.#skip, chunk.length);
+    this.#skip -= skipped;
+    const wanted = chunk.length - skipped;
+    this.#makeRoom(wanted);
+    this.bytes.set(chunk.subarray(skipped), this.#filled);
+    this.#filled += wanted;
+  }
+
+  async #nextChunk(): Promise<Buffer | undefined> {
+    try {
+      const result = await this.#chunks!.next();
+      return result.done === true ? undefined : result.value;
+    } catch (error) {
+      throw gzipError(this.#path, this.#base + this.#filled, error);
+    }
+  }
+}
+
+/** @throws InputError 66 */
+export function openFile(path: string): number {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    throw new InputError(`${path}: ${whyUnreadable(error)}`, EXIT.noInput, { cause: error });
+  }
+}
+
+export function whyUnreadable(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code === 'ENOENT') return 'no such file';
+  if (code === 'EACCES') return 'no permission to read it (add the user to group adm?)';
+  if (code === 'EISDIR') return 'is a directory, expected a log file';
+  return (error as Error).message;
+}
+
+/** What to say of a read that failed after `offset` bytes of content. */
+export function gzipError(path: string, offset: number, error: unknown): InputError {
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  if (!code.startsWith('Z_')) {
+    return new InputError(`${path}: ${whyUnreadable(error)}`, EXIT.io, { cause: error });
+  }
+  const what =
+    code === 'Z_BUF_ERROR'
+      ? 'the gzip data ends too early: the file is truncated'
+      : `the gzip data is damaged (${(error as Error).message})`;
+  return new InputError(
+    `${path}: after ${offset} bytes of content ${what}\n  What came before is imported; import the whole file to go on from there.`,
+    EXIT.badLines,
+    { cause: error },
+  );
+}

@@ -1,0 +1,141 @@
+/**
+ * The configurations of a log's time, one after another, and what a reload does to each zone.
+ *
+ * Follows ngx_init_cycle() and ngx_http_limit_req_init_zone(): a zone of the same name and size is
+ * taken over with its state, whatever its rate; another size starts empty; another key under the
+ * same size refuses the whole new configuration, and the old workers go on.
+ *
+ * Which configuration decided a request is told by its worker ($pid, and the "start worker process"
+ * lines after a reload mark), else by time.
+ */
+import type { NginxConf, RuleSet } from '../../parsers/conf/model.js';
+import { KeyTable } from '../keys/key-table.js';
+import type { LimitRow, RuleRow } from './limit-table.js';
+import { ZoneReplay } from './zone-replay.js';
+
+export interface GenerationInput {
+  readonly conf: NginxConf;
+  /** From when it is in force; null when only reload marks tell. */
+  readonly sinceMs: number | null;
+}
+
+export interface Generation {
+  readonly index: number;
+  readonly conf: NginxConf;
+  sinceMs: number | null;
+  /** Number of its first rule set in the common numbering. */
+  readonly ruleBase: number;
+}
+
+export class Generations {
+  readonly list: Generation[] = [];
+  readonly zones: ZoneReplay[] = [];
+  readonly rules: RuleRow[] = [];
+  /** The rule set and configuration behind each row of `rules`. */
+  readonly ruleSets: RuleSet[] = [];
+  /** What nginx would have refused, and what follows. */
+  readonly notes: string[] = [];
+  readonly #byPid = new Map<number, number>();
+  readonly #current = new Map<string, { zone: ZoneReplay; key: string; index: number }>();
+  #reloads = 0;
+
+  /** @param inputs in order of time */
+  constructor(inputs: readonly GenerationInput[]) {
+    for (const input of inputs) this.#add(input);
+  }
+
+  /** The generation that decided a request of this worker (-1 when not logged) at this time. */
+  of(pid: number, ms: number): Generation {
+    if (pid >= 0) {
+      const known = this.#byPid.get(pid);
+      if (known !== undefined) return this.list[known]!;
+    }
+    for (let i = this.list.length - 1; i > 0; i--) {
+      const { sinceMs } = this.list[i]!;
+      if (sinceMs !== null && ms >= sinceMs) return this.list[i]!;
+    }
+    return this.list[0]!;
+  }
+
+  /** A reload mark: the next configuration is in force, for the workers started from here on. */
+  noteReload(ms: number): void {
+    if (this.#reloads + 1 >= this.list.length) return;
+    this.#reloads++;
+    const generation = this.list[this.#reloads]!;
+    generation.sinceMs ??= ms;
+  }
+
+  /** A worker started: it works under the configuration read last. */
+  noteWorker(pid: number, ms: number): void {
+    const byTime = this.of(-1, ms).index;
+    this.#byPid.set(pid, Math.max(this.#reloads, byTime));
+  }
+
+  #add(input: GenerationInput): void {
+    const { conf } = input;
+    for (const zone of conf.reqZones.values()) {
+      const old = this.#current.get(zone.name);
+      if (old === undefined || old.zone.sizeBytes !== zone.sizeBytes) continue;
+      if (old.key === zone.keyExpression) continue;
+      this.notes.push(
+        `${conf.path}: nginx refuses this reload: limit_req "${zone.name}" uses the ` +
+          `"${zone.keyExpression}" key while previously it used the "${old.key}" key; ` +
+          'the previous configuration stays in force',
+      );
+      return;
+    }
+    for (const zone of conf.reqZones.values()) {
+      const old = this.#current.get(zone.name);
+      if (old !== undefined && old.zone.sizeBytes === zone.sizeBytes) continue;
+      const replay = new ZoneReplay(zone, new KeyTable());
+      this.#current.set(zone.name, {
+        zone: replay,
+        key: zone.keyExpression,
+        index: this.zones.length,
+      });
+      this.zones.push(replay);
+    }
+    this.list.push({
+      index: this.list.length,
+      conf,
+      sinceMs: input.sinceMs,
+      ruleBase: this.rules.length,
+    });
+    for (const ruleSet of conf.ruleSets) {
+      this.rules.push(this.#rowOf(conf, ruleSet));
+      this.ruleSets.push(ruleSet);
+    }
+  }
+
+  #rowOf(conf: NginxConf, ruleSet: RuleSet): RuleRow {
+    const limits: LimitRow[] = ruleSet.limits.map((limit) => {
+      const { zone, index } = this.#current.get(limit.zone)!;
+      return {
+        zone,
+        zoneIndex: index,
+        rateMilliRps: conf.reqZones.get(limit.zone)!.rateMilliRps,
+        burstMilliReq: limit.burstMilliReq,
+        delayMilliReq: limit.delayMilliReq,
+      };
+    });
+    return {
+      limits,
+      isDryRun: ruleSet.limitReqDryRun,
+      limitReqStatus: ruleSet.limitReqStatus,
+      limitConnStatus: ruleSet.limitConnStatus,
+      connZones: ruleSet.connLimits.map((limit) => limit.zone),
+      returnsEarly: ruleSet.returnWhere !== undefined,
+      longestDelayMs: longestDelayMs(limits),
+    };
+  }
+}
+
+/** The longest that a request accepted under these limits can be made to wait. */
+function longestDelayMs(limits: readonly LimitRow[]): number {
+  let longest = 0;
+  for (const { burstMilliReq, delayMilliReq, rateMilliRps } of limits) {
+    const over = burstMilliReq - delayMilliReq;
+    if (over > 0) longest = Math.max(longest, Math.trunc((over * 1000) / rateMilliRps));
+  }
+  return longest;
+}

@@ -1,0 +1,252 @@
+/**
+ * One replay from logs: the configurations, the engine, and the feeds of every log that is read.
+ *
+ * Lines come in, in the order of their times (the caller merges files); decisions come out in the
+ * order in which nginx took them. What comes out depends on the lines and their times alone.
+ */
+import type { LineScanner } from '../../parsers/access/line-scanner.js';
+import { attribute } from '../attribution/source.js';
+import {
+  AccessFeed,
+  applyLine,
+  seekersOf,
+  type FeedContext,
+  type PendingSeek,
+  type RequestDetails,
+} from './access-feed.js';
+import { FLAG, ReplayEngine } from './engine.js';
+import { ErrorFeed } from './error-feed.js';
+import { Generations, type GenerationInput } from './generations.js';
+import { LineJoin, type WaitingLine } from './line-join.js';
+import type { RuleRow } from './limit-table.js';
+import { isRejected, STATUS } from './status.js';
+
+/** The clocks of nginx's workers are cached once per turn of their event loops. */
+const WORKER_SKEW_MS = 10;
+/** The calendar is turned in steps, not for every line. */
+const STEP_MS = 16;
+
+export interface SessionOptions {
+  readonly generations: readonly GenerationInput[];
+  readonly isAudit: boolean;
+  readonly latenessMs: number;
+  /** The access log carries $connection. */
+  readonly usesConnection: boolean;
+  readonly hasErrorLog: boolean;
+  readonly errorLogCount: number;
+  readonly details: 'all' | 'refused';
+  readonly onDecision: (event: number) => void;
+  /** A limiting or delaying line whose request is in no access log. */
+  readonly onUnmatchedLine: (line: WaitingLine) => void;
+  readonly onMark: (mark: string, ms: number) => void;
+  readonly onNote: (note: string) => void;
+}
+
+export class ReplaySession {
+  readonly generations: Generations;
+  readonly engine: ReplayEngine;
+  readonly join: LineJoin;
+  readonly errorFeed: ErrorFeed;
+  readonly detailsOf = new Map<number, RequestDetails>();
+  readonly #seeks = new Map<number, PendingSeek>();
+  readonly #options: SessionOptions;
+  readonly #notes = new Set<string>();
+  #latestMs = -Infinity;
+  #steppedMs = -Infinity;
+  #masterPid = -1;
+  #hasBegun = false;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    this.generations = new Generations(options.generations);
+    for (const note of this.generations.notes) this.#note(note);
+    this.join = new LineJoin(options.usesConnection);
+    this.engine = new ReplayEngine({
+      rules: this.generations.rules,
+      zones: this.generations.zones,
+      latenessMs: options.latenessMs,
+      isAudit: options.isAudit,
+      skewMs: WORKER_SKEW_MS,
+      onSettle: (event) => this.#settle(event),
+      onControl: () => this.#restart(),
+      onDecision: (event) => this.#decided(event),
+    });
+    const zones = new Set(this.generations.zones.map((zone) => zone.name));
+    this.errorFeed = new ErrorFeed(
+      {
+        onLimit: (line) => {
+          if (!options.isAudit) this.join.add(line);
+        },
+        onNoMemory: (zone, module, ms) => this.join.addAlert(`${module} ${zone}`, ms),
+        onMark: (mark, pid, ms) => this.#mark(mark, pid, ms),
+      },
+      zones,
+      options.errorLogCount,
+    );
+  }
+
+  /** A feed for one access-log format. @param servers names of the servers that write to the file */
+  accessFeed(scanner: LineScanner, servers: readonly string[] | null): AccessFeed {
+    const context: FeedContext = {
+      engine: this.engine,
+      generations: this.generations,
+      join: this.join,
+      isAudit: this.#options.isAudit,
+      details: this.#options.details,
+      detailsOf: this.detailsOf,
+      seeks: this.#seeks,
+      onNote: (note) => this.#note(note),
+    };
+    return new AccessFeed(scanner, context, servers);
+  }
+
+  /** All lines before this moment have been handed in, from every log. */
+  advance(ms: number): void {
+    if (ms <= this.#latestMs) return;
+    if (!this.#hasBegun) this.#begin(ms);
+    this.#latestMs = ms;
+    if (ms - this.#steppedMs < STEP_MS) return;
+    this.#steppedMs = ms;
+    this.engine.advance(ms - this.#options.latenessMs);
+    this.join.expire(this.engine.cursorMs - 2 * this.#options.latenessMs, this.#options.onUnmatchedLine);
+  }
+
+  /** Judges all that waits, at the end of the input. */
+  finish(): void {
+    this.engine.flush();
+    this.join.expire(Infinity, this.#options.onUnmatchedLine);
+  }
+
+  /** A log that does not show nginx starting began in the middle: keys may be in debt already. */
+  #begin(ms: number): void {
+    this.#hasBegun = true;
+    if (this.#masterPid >= 0) return;
+    for (const rule of this.engine.rules) {
+      for (const limit of rule.limits) {
+        const { zone } = limit;
+        zone.warmSinceMs = ms - this.#options.latenessMs;
+        zone.warmHighMilliReq = Math.max(zone.warmHighMilliReq, limit.burstMilliReq);
+        const drainedMs = zone.warmSinceMs + ((limit.burstMilliReq + 1000) * 1000) / limit.rateMilliRps;
+        zone.warmUntilMs = Math.max(zone.warmUntilMs, drainedMs);
+      }
+    }
+  }
+
+  #mark(mark: string, pid: number, ms: number): void {
+    if (mark === 'reload') this.generations.noteReload(ms);
+    else if (mark === 'worker') this.generations.noteWorker(pid, ms);
+    else if (mark === 'start' && pid !== this.#masterPid) {
+      if (this.#masterPid >= 0 || this.#hasBegun) this.#submitRestart(ms);
+      this.#masterPid = pid;
+    }
+    if (mark !== 'worker') this.#options.onMark(mark, ms);
+  }
+
+  #submitRestart(ms: number): void {
+    const { pool } = this.engine;
+    const event = pool.take();
+    pool.flags[event] = FLAG.control;
+    pool.loMs[event] = ms;
+    pool.hiMs[event] = ms;
+    pool.estMs[event] = ms;
+    this.engine.submit(event);
+  }
+
+  #restart(): void {
+    for (const zone of this.generations.zones) zone.reset();
+  }
+
+  #note(note: string): void {
+    if (this.#notes.has(note)) return;
+    this.#notes.add(note);
+    this.#options.onNote(note);
+  }
+
+  #settle(event: number): void {
+    const { pool } = this.engine;
+    const rules = pool.rules[event]!;
+    if (rules < 0 || this.#options.isAudit) return;
+    const rule = this.engine.rules[rules]!;
+    this.#seekLater(event);
+    if (isRejected(pool.logged[event]!) && pool.errorRank[event]! < 0) {
+      this.#seekAlert(event, rule);
+    }
+    const isConnRejected = isRejected(pool.connLogged[event]!);
+    if (isConnRejected && !(pool.flags[event]! & FLAG.connLine)) this.#seekConnAlert(event, rule);
+    if (pool.logged[event] === STATUS.unknown && rule.limits.length > 0) this.#infer(event, rule);
+  }
+
+  #seekLater(event: number): void {
+    const seek = this.#seeks.get(event);
+    if (seek === undefined) return;
+    this.#seeks.delete(event);
+    for (const seeker of seekersOf(this.engine, event)) {
+      const line = this.join.takeBySignature(seek.client, seek.request, seeker);
+      if (line !== undefined) applyLine(this.engine, event, line);
+    }
+  }
+
+  /** A refused request without a line: its zone may have had no page for its node. */
+  #seekAlert(event: number, rule: RuleRow): void {
+    const { pool } = this.engine;
+    for (let i = 0; i < rule.limits.length; i++) {
+      if (pool.keyId[event * pool.stride + i]! < 0) continue;
+      const zone = `limit_req ${rule.limits[i]!.zone.name}`;
+      if (!this.join.takeAlert(zone, pool.loMs[event]! - 1, pool.hiMs[event]! + 1)) continue;
+      pool.flags[event]! |= FLAG.exhausted;
+      pool.anchorSlot[event] = i;
+      return;
+    }
+  }
+
+  #seekConnAlert(event: number, rule: RuleRow): void {
+    const { pool } = this.engine;
+    for (const zone of rule.connZones) {
+      if (!this.join.takeAlert(`limit_conn ${zone}`, pool.loMs[event]! - 1, pool.endMs[event]! + 1)) {
+        continue;
+      }
+      pool.flags[event]! |= FLAG.connExhausted;
+      return;
+    }
+  }
+
+  /** The log has no $limit_req_status: the error log and the response tell most of it. */
+  #infer(event: number, rule: RuleRow): void {
+    const { pool } = this.engine;
+    if (pool.flags[event]! & FLAG.early) return;
+    const isRefusal = pool.httpStatus[event] === rule.limitReqStatus && !rule.isDryRun;
+    if (this.#options.hasErrorLog || !isRefusal || pool.upstreamStatus[event]! > 0) {
+      pool.logged[event] = STATUS.passed;
+    } else if (pool.upstreamStatus[event] === 0) {
+      pool.logged[event] = STATUS.rejected;
+      if (rule.limits.length === 1) pool.anchorSlot[event] = 0;
+    } else {
+      return;
+    }
+    pool.flags[event]! |= FLAG.inferred;
+  }
+
+  #decided(event: number): void {
+    const { pool } = this.engine;
+    const rules = pool.rules[event]!;
+    const rule = rules < 0 ? undefined : this.engine.rules[rules]!;
+    const flags = pool.flags[event]!;
+    const logged = pool.logged[event]!;
+    const isAudit = this.#options.isAudit;
+    const req = isAudit ? pool.verdict[event]! : logged;
+    pool.source[event] = attribute({
+      httpStatus: pool.httpStatus[event]!,
+      isLimitReqRejected: req === STATUS.rejected,
+      isLimitReqKnown: req !== STATUS.unknown,
+      isZoneExhausted: (flags & FLAG.exhausted) !== 0,
+      isLimitConnRejected: pool.connLogged[event] === STATUS.rejected,
+      isLimitConnKnown: pool.connLogged[event] !== STATUS.unknown,
+      isConnZoneExhausted: (flags & FLAG.connExhausted) !== 0,
+      mayBeLimitReq: rule === undefined || rule.limits.length > 0,
+      mayBeLimitConn: rule === undefined || rule.connZones.length > 0,
+      upstreamStatus: pool.upstreamStatus[event]!,
+    });
+    this.#options.onDecision(event);
+    if (this.detailsOf.size > 0) this.detailsOf.delete(event);
+  }
+}
