@@ -12,6 +12,7 @@
 import { parseAddress } from './address.js';
 
 const SPACE = 0x20;
+const COLON = 0x3a;
 const FIRST_SIZE_BYTES = 256;
 
 export class KeyWriter {
@@ -67,12 +68,13 @@ export class KeyWriter {
       this.addressEnd = this.length;
       return true;
     }
-    const rawLength = parseAddress(text, start, end, this.address);
-    if (rawLength === 0) return false;
     if (this.isRaw) {
+      const rawLength = parseAddress(text, start, end, this.address);
       this.append(this.address, 0, rawLength);
-      return true;
+      return rawLength !== 0;
     }
+    const rawLength = addressLength(text, start, end);
+    if (rawLength === 0) return false;
     if (this.length > 0 && couldBeAddress(this.bytes[this.length - 1]!)) this.appendSpace();
     const before = this.nginxLength;
     this.append(text, start, end);
@@ -93,6 +95,18 @@ export class KeyWriter {
     bytes.set(this.bytes);
     this.bytes = bytes;
   }
+}
+
+/** 4, 16 or 0, by the characters alone: nginx wrote the address, so its shape is right. */
+function addressLength(text: Uint8Array, start: number, end: number): number {
+  let hasColon = false;
+  for (let i = start; i < end; i++) {
+    const byte = text[i]!;
+    if (byte === COLON) hasColon = true;
+    else if (!couldBeAddress(byte) || byte === SPACE) return 0;
+  }
+  if (start === end) return 0;
+  return hasColon ? 16 : 4;
 }
 
 /** A space counts, as otherwise one that was there could be taken for one that was put there. */

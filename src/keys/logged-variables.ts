@@ -11,7 +11,14 @@
  */
 import { type ByteRange, ConstantRange, type Escape, FirstOf, LoggedField } from './byte-range.js';
 import { Cookie, HostName } from './header-parts.js';
-import { Argument, ArgsOfUri, IsArgs, NormalizedUri, RequestLinePart } from './request-parts.js';
+import {
+  Argument,
+  ArgsOfUri,
+  IsArgs,
+  MethodOfRequest,
+  NormalizedUri,
+  RequestLinePart,
+} from './request-parts.js';
 
 export interface LogContext {
   /** Variables of the log_format, without the dollar, in the order of the line's fields. */
@@ -59,7 +66,7 @@ export class LoggedVariables {
     }
     switch (name) {
       case 'request_method':
-        return [request && new RequestLinePart(request, 'method'), field];
+        return [request && new MethodOfRequest(request), field];
       case 'server_protocol':
         return [field, request && new RequestLinePart(request, 'protocol')];
       case 'request_uri':

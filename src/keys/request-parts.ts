@@ -12,6 +12,7 @@ import { findArg, RequestLine } from '../../parsers/access/request-line.js';
 import { normalizeUri } from '../../parsers/conf/location.js';
 import { ByteRange, EMPTY, type Line } from './byte-range.js';
 
+const SPACE = 0x20;
 const HASH = 0x23;
 const PERCENT = 0x25;
 const DOT = 0x2e;
@@ -23,9 +24,33 @@ const SLASH_BYTES = Uint8Array.of(SLASH);
 const QUESTION_MARK_BYTES = Uint8Array.of(QUESTION_MARK);
 
 /** `authority` is the host and port of `http://host:port/path`, empty in the usual form. */
-export type RequestPart = 'method' | 'authority' | 'uri' | 'protocol';
+export type RequestPart = 'authority' | 'uri' | 'protocol';
 
-/** A part of $request; not found in what is no request line. */
+/** $request_method of $request; not found in what does not begin like a request line. */
+export class MethodOfRequest extends ByteRange {
+  private readonly request: ByteRange;
+
+  constructor(request: ByteRange) {
+    super();
+    this.request = request;
+  }
+
+  locate(line: Line): boolean {
+    const { request } = this;
+    if (!request.locate(line)) return false;
+    const { source, start, end } = request;
+    let at = start;
+    while (at < end && isMethodByte(source[at]!)) at++;
+    if (at === start || at === end || source[at] !== SPACE) return false;
+    return this.set(source, start, at);
+  }
+}
+
+function isMethodByte(byte: number): boolean {
+  return (byte >= 0x41 && byte <= 0x5a) || byte === 0x5f || byte === 0x2d;
+}
+
+/** Another part of $request; not found in what is no request line. */
 export class RequestLinePart extends ByteRange {
   private readonly request: ByteRange;
   private readonly part: RequestPart;
@@ -41,7 +66,6 @@ export class RequestLinePart extends ByteRange {
     const { request, split } = this;
     if (!request.locate(line)) return false;
     if (!split.split(request.source, request.start, request.end)) return false;
-    if (this.part === 'method') return this.set(request.source, split.methodStart, split.methodEnd);
     if (this.part === 'uri') return this.locateUri();
     if (this.part === 'authority') return this.locateAuthority();
     if (split.protocolStart === -1) return this.set(EMPTY, 0, 0);
