@@ -94,6 +94,17 @@ test('memory follows the keys that are held, not the keys that were seen', () =>
   assert.ok(peakBytes < 250_000, `${peakBytes} bytes for 1000 keys of 18`);
 });
 
+test('clear() forgets all keys and their bytes', () => {
+  const table = new KeyTable();
+  for (let i = 0; i < 5000; i++) table.retain(intern(table, `${i}`.padStart(200, '-')));
+  const fullBytes = table.memoryBytes;
+  table.clear();
+  assert.equal(table.size, 0);
+  assert.ok(fullBytes - table.memoryBytes > 5000 * 200);
+  assert.equal(table.find(bytesOf('1'.padStart(200, '-')), 0, 200), -1);
+  assert.equal(intern(table, 'new'), 0);
+});
+
 test('a key as long as nginx takes is a key like others', () => {
   const table = new KeyTable();
   const long = intern(table, 'k'.repeat(65_535));

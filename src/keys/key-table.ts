@@ -130,6 +130,7 @@ export class KeyTable {
   clear(): void {
     this.slots.fill(NO_KEY);
     this.entries.fill(FREE);
+    this.arena = new Uint8Array(MIN_ARENA_BYTES);
     this.arenaEnd = 0;
     this.liveBytes = 0;
     this.freeCount = 0;
