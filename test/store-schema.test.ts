@@ -38,7 +38,7 @@ const [FIRST] = MIGRATIONS;
 async function openEngine(t: Cleanup, path = join(makeTempDir(t), 'store')): Promise<Engine> {
   const parts = await openEmbedded(path, 'limitlens', true);
   const rest = { isEmbedded: true, isCluster: false, retryPolicy: DEFAULT_RETRY };
-  return new Engine({ ...parts, ...rest });
+  return Engine.over({ ...parts, ...rest });
 }
 
 function inputError(exitCode: ExitCode, message: RegExp): (error: unknown) => boolean {

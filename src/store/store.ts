@@ -145,7 +145,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     address === undefined
       ? await openEmbedded(embeddedPath(options), target.database, create)
       : await openServer(address, target, create, options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS);
-  const engine = new Engine({
+  const engine = await Engine.over({
     ...parts,
     isEmbedded: address === undefined,
     isCluster: target.cluster !== undefined,
