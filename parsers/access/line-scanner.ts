@@ -168,17 +168,19 @@ export class LineScanner {
     let here = at;
     for (let i = index; here >= 0 && i < ops.length; i++) {
       const op = ops[i]!;
-      starts[i] = here;
-      if (op > TO_BYTE_JSON) {
-        here = this.#takeValue(bytes, i, here, end);
-        continue;
-      }
       let from = literalAt[i + 1]!;
-      const stop = literals[from]!;
+      starts[i] = here;
       if (op === TO_BYTE) {
-        while (here < end && bytes[here] !== stop) here++;
+        here = afterText(bytes, literals[from]!, here, end);
+      } else if (op === TO_BYTE_JSON) {
+        here = afterJsonText(bytes, literals[from]!, here, end);
+      } else if (op <= LAST_FIT) {
+        here = this.#openValue(bytes, i, here, end);
+        continue;
       } else {
-        here = afterJsonText(bytes, stop, here, end);
+        const to = this.#measure(op, i, bytes, here, end);
+        if (to < 0) return this.#fail(~to, 2 * i + 1);
+        here = to;
       }
       ends[i] = here;
       const to = literalAt[i + 2]!;
@@ -191,25 +193,15 @@ export class LineScanner {
     return here;
   }
 
-  /** Takes one value of any other kind, and the literal after it. */
-  #takeValue(bytes: Uint8Array, index: number, at: number, end: number): number {
+  /** Takes a value that its own bytes do not end, and the literal after it. */
+  #openValue(bytes: Uint8Array, index: number, at: number, end: number): number {
     const op = this.#ops[index]!;
     if (op === TO_LINE_END) {
       this.ends[index] = end;
       return end;
     }
-    if (op === FIRST_FIT) {
-      this.ends[index] = at - 1;
-      return this.#moveBorder(bytes, index, end);
-    }
-    if (op === LAST_FIT) {
-      this.ends[index] = this.#reach(bytes, index, at, end) + 1;
-      return this.#moveBorder(bytes, index, end);
-    }
-    const to = this.#measure(op, index, bytes, at, end);
-    if (to < 0) return this.#fail(~to, 2 * index + 1);
-    this.ends[index] = to;
-    return this.#matchLiteral(bytes, index + 1, to, end);
+    this.ends[index] = op === FIRST_FIT ? at - 1 : this.#reach(bytes, index, at, end) + 1;
+    return this.#moveBorder(bytes, index, end);
   }
 
   #measure(op: number, index: number, bytes: Uint8Array, at: number, end: number): number {
@@ -330,6 +322,19 @@ export class LineScanner {
     }
     return -1;
   }
+}
+
+/** Offset of the first `stop`, or `end`. Most bytes of a log are passed over here. */
+function afterText(bytes: Uint8Array, stop: number, at: number, end: number): number {
+  let to = at;
+  for (const near = end - 3; to < near; to += 4) {
+    if (bytes[to] === stop) return to;
+    if (bytes[to + 1] === stop) return to + 1;
+    if (bytes[to + 2] === stop) return to + 2;
+    if (bytes[to + 3] === stop) return to + 3;
+  }
+  while (to < end && bytes[to] !== stop) to++;
+  return to;
 }
 
 /** Offset of the first `stop` that no backslash protects, or `end`. */
