@@ -18,8 +18,7 @@ export function segmentPattern(segment: string): RegExp {
     if (ch === '*') source += '[^/]*';
     else if (ch === '?') source += '[^/]';
     else if (bracket !== null) {
-      const members = bracket[2]!.replace(/[\\\]^[]/g, '\\$&');
-      source += `[${bracket[1] === '' ? '' : '^'}${members}]`;
+      source += bracketSource(bracket[1] !== '', bracket[2]!);
       i += bracket[0].length - 1;
     } else if (ch === '\\' && i + 1 < segment.length) {
       source += escapeLiteral(segment.charAt(++i));
@@ -36,6 +35,14 @@ export function matchesGlob(pattern: string, path: string): boolean {
     wanted.length === found.length &&
     wanted.every((segment, i) => segmentPattern(segment).test(found[i]!))
   );
+}
+
+/** A range out of order holds nothing. */
+function bracketSource(isNegated: boolean, members: string): string {
+  const inOrder = members.replace(/(.)-(.)/gs, (range, low: string, high: string) =>
+    low <= high ? range : '',
+  );
+  return `[${isNegated ? '^' : ''}${inOrder.replace(/[\\\]^[]/g, '\\$&')}]`;
 }
 
 function escapeLiteral(ch: string): string {
