@@ -233,6 +233,10 @@ const cases: readonly (readonly [string, object])[] = [
     `${HEAD} [error] 5#5: *2 limiting requests, excess: 1.000 by zone "z", client: 192.0.2.7, server: s, request: "GET /a b", host: "evil HTTP/1.1", host: "h"`,
     { host: 'h', request: get('/a b", host: "evil', '/a b", host: "evil', null), ambiguous: false },
   ],
+  [
+    `${HEAD} [error] 5#5: *2 limiting requests, excess: 1.000 by zone "z", client: 192.0.2.7, server: s, request: "GET /a", host: "evil HTTP/1.1", host: "h"`,
+    { host: 'h', request: get('/a", host: "evil', '/a", host: "evil', null) },
+  ],
   // Keys that are too long.
   [
     `${HEAD} [error] 5#5: *2 the value of the "$arg_k" key is more than 65535 bytes: "zzz`,

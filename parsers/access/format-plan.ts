@@ -94,12 +94,9 @@ function hasOneBorder(
   values: readonly NextValue[],
 ): boolean {
   const crossed: Uint8Array[] = [values[index]!.alphabet];
-  let before = '';
   for (let i = index + 1; ; i++) {
     for (const char of literals[i]!) {
-      const isHard = crossed.every((alphabet) => alphabet[char.charCodeAt(0)] === 0);
-      if (isHard && !before.includes(char)) return true;
-      before += char;
+      if (crossed.every((alphabet) => alphabet[char.charCodeAt(0)] === 0)) return true;
     }
     if (i === values.length) return true;
     const value = values[i]!;

@@ -48,9 +48,9 @@ export interface ParsedContext extends RequestContext {
 const CLIENT =
   /(?: while [^,]*)?, (?:udp )?client: ([^,]*)(?:, server: (.*?))?(?=, (?:request|subrequest|upstream|host|referrer): "|, bytes |$)/sy;
 
-/** Nearly every line: no quote and no space where a client could have put one, so one reading. */
+/** Nearly every line: no space where a client could have put a label, so one reading. */
 const PLAIN =
-  /, client: ([^,]*), server: ([^," ]*), request: "([A-Z]+ [^ "]+ HTTP\/[\d.]+)"(?:, host: "([^ "/]*)")?(?:, referrer: "([^ "]*)")?$/y;
+  /, client: ([^,]*), server: ([^, ]*), request: "([A-Z]+ [^ ]+ HTTP\/[\d.]+)"(?:, host: "([^ /]*)")?(?:, referrer: "([^ ]*)")?$/y;
 
 function contextOfPlain(match: RegExpExecArray): ParsedContext {
   return {
