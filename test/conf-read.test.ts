@@ -432,7 +432,8 @@ server {
   location ~ "a++" {}
   location /real { set_real_ip_from 10.0.0.1; }
 }
-server { return 301 https://$host; location /x { return 200; } }
+server { return 301 https://$host; location /w {}
+  location /x { return 200; } }
 server { rewrite ^ /y break; location /x {} }`);
   const placesOf = (pick: (rules: RuleSet) => ConfWhere | undefined): readonly string[] =>
     conf.ruleSets.flatMap((rules) => {
@@ -441,11 +442,11 @@ server { rewrite ^ /y break; location /x {} }`);
     });
   assert.deepEqual(
     placesOf((rules) => rules.returnWhere),
-    ['/return 12', ' 25', '/x 25'],
+    ['/return 12', ' 25', '/w 25', '/x 25'],
   );
   assert.deepEqual(
     placesOf((rules) => rules.rewriteWhere),
-    ['/rewrite 15', ' 26', '/x 26'],
+    ['/rewrite 15', ' 27', '/x 27'],
   );
   assert.deepEqual(
     placesOf((rules) => rules.internalWhere),
@@ -464,7 +465,7 @@ server { rewrite ^ /y break; location /x {} }`);
       '21 js-not-followed',
       '22 regex-not-evaluated',
       '23 real-ip-in-location',
-      '26 rewrite-not-followed',
+      '27 rewrite-not-followed',
       '9 key-variable-set',
       '14 key-variable-set',
     ],
