@@ -56,19 +56,14 @@ class ComplexUri {
     for (let i = 0; i < this.path.length; i++) {
       let ch = this.path.charAt(i);
       if (ch === '#') break;
-      let isLiteral = false;
       if (ch === '%') {
         const hex = this.path.slice(i + 1, i + 3);
         if (!/^[0-9a-fA-F]{2}$/.test(hex) || hex === '00') return undefined;
         ch = String.fromCharCode(Number.parseInt(hex, 16));
         i += 2;
-        // An encoded slash or dot counts as one; these three never end or begin anything.
-        isLiteral = ch === '%' || ch === '#' || ch === '?';
+        // An encoded slash or dot counts as one, while an encoded `#` or `?` ends nothing.
       }
-      if (isLiteral) {
-        this.out += ch;
-        this.state = 'usual';
-      } else if (!this.step(ch)) return undefined;
+      if (!this.step(ch)) return undefined;
     }
     if (this.state === 'dot') this.out = this.out.slice(0, -1);
     if (this.state === 'dot-dot' && !this.up()) return undefined;
