@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { EXIT, InputError, type ExitCode } from '../src/errors.js';
+import { parseServerUrl } from '../src/store/server.js';
 import { openStore, type StoreOptions } from '../src/store/store.js';
 import { startFakeServer } from './support/clickhouse-http.js';
 import { STORE_KINDS } from './support/store-kinds.js';
@@ -138,7 +139,14 @@ test('options that cannot be', async () => {
   await assert.rejects(openStore({ createIfMissing: true }), /expected --store PATH/);
   const clustered = openStore({ path: '/nowhere', cluster: 'main', createIfMissing: true });
   await assert.rejects(clustered, /--cluster: expected --clickhouse URL/);
-  for (const url of ['localhost:8123', 'ftp://host', 'http://', '8123']) {
+  for (const url of [
+    'localhost:8123',
+    'ftp://host',
+    'http://',
+    '8123',
+    'http://h/?a=b',
+    'http://%zz@h',
+  ]) {
     await assert.rejects(openStore({ url, createIfMissing: true }), (error) => {
       assert.ok(error instanceof InputError);
       assert.equal(error.exitCode, EXIT.usage);
@@ -146,6 +154,22 @@ test('options that cannot be', async () => {
     });
   }
 });
+
+const DEFAULTS = { username: 'default', password: '', database: undefined };
+const urls: readonly [string, object][] = [
+  ['http://ch', { url: 'http://ch:8123' }],
+  ['https://ch/', { url: 'https://ch:8443' }],
+  ['https://ch:443', { url: 'https://ch:443' }],
+  ['http://ch:80/logs', { url: 'http://ch:80', database: 'logs' }],
+  ['http://[::1]:9123/logs/', { url: 'http://[::1]:9123', database: 'logs' }],
+  ['http://me@ch', { url: 'http://ch:8123', username: 'me' }],
+  ['http://me:p%40%3A1@ch', { url: 'http://ch:8123', username: 'me', password: 'p@:1' }],
+];
+for (const [text, expected] of urls) {
+  test(`server address: ${text}`, () => {
+    assert.deepEqual(parseServerUrl(text, {}), { ...DEFAULTS, ...expected });
+  });
+}
 
 for (const kind of STORE_KINDS) {
   test(`${kind.name}: a store of a newer version`, async (t) => {

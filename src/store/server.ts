@@ -26,28 +26,41 @@ export interface ServerAddress {
 }
 
 /**
- * Takes a `--clickhouse` URL apart.
+ * Takes a `--clickhouse` URL apart. Without a port it means ClickHouse's own, 8123 or 8443, not the
+ * web's.
  *
  * @param env CLICKHOUSE_USER and CLICKHOUSE_PASSWORD are used where the URL has none
- * @throws InputError (usage) when it is no http or https URL
+ * @throws InputError (usage) when it is no http or https URL, or has a query
  */
 export function parseServerUrl(text: string, env: NodeJS.ProcessEnv): ServerAddress {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new InputError(
-      `--clickhouse: expected a URL like http://user@host:8123, found ${quote(withoutPassword(text))}`,
-      EXIT.usage,
-    );
-  }
-  const database = url.pathname.replace(/^\/|\/$/g, '');
-  const defaultPort = url.protocol === 'https:' ? '8443' : '8123';
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== '') throw noUrl(text);
+  // URL drops a port that is the protocol's default, though it was written.
+  const authority = /^\w+:\/\/([^/?#]*)/.exec(text.trim())?.[1] ?? '';
+  const writtenPort = /:(\d+)$/.exec(authority)?.[1];
+  const port = writtenPort ?? (url.protocol === 'https:' ? '8443' : '8123');
+  const database = decode(url.pathname.replace(/^\/|\/$/g, ''), text);
   return {
-    // ClickHouse's own ports, not the web's: nobody means port 80 by http://clickhouse.
-    url: `${url.protocol}//${url.hostname}:${url.port === '' ? defaultPort : url.port}`,
-    username: decodeURIComponent(url.username) || env['CLICKHOUSE_USER'] || 'default',
-    password: decodeURIComponent(url.password) || env['CLICKHOUSE_PASSWORD'] || '',
-    database: database === '' ? undefined : checkName('database', decodeURIComponent(database)),
+    url: `${url.protocol}//${url.hostname}:${port}`,
+    username: decode(url.username, text) || env['CLICKHOUSE_USER'] || 'default',
+    password: decode(url.password, text) || env['CLICKHOUSE_PASSWORD'] || '',
+    database: database === '' ? undefined : checkName('database', database),
   };
+}
+
+function decode(part: string, text: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw noUrl(text);
+  }
+}
+
+function noUrl(text: string): InputError {
+  return new InputError(
+    `--clickhouse: expected a URL like http://user@host:8123/database, found ${quote(withoutPassword(text))}`,
+    EXIT.usage,
+  );
 }
 
 function withoutPassword(text: string): string {
