@@ -1,0 +1,92 @@
+/**
+ * The memory of each zone, in buckets of 10 s in which it was asked: the rows of `zone_state`.
+ *
+ * Nodes and sums are read when a bucket ends, which its successor's first request shows; so that
+ * one request's nodes already count. Capacity is that for keys of the length last seen.
+ */
+import type { ZoneReplay } from '../replay/zone-replay.js';
+import type { RowSink } from './rows.js';
+
+const COUNTS = [
+  'evictions',
+  'evictionsInDebt',
+  'admittedByEviction',
+  'allocationFailures',
+  'nodesCreated',
+] as const;
+
+/** What a zone counted that no row holds yet. */
+export interface ZoneStatePart {
+  readonly index: number;
+  readonly zone: string;
+  readonly wasAsked: boolean;
+  readonly keyLengthBytes: number;
+  readonly counts: readonly number[];
+}
+
+export class ZoneStates {
+  readonly #zones: readonly ZoneReplay[];
+  readonly #asked: Uint8Array;
+  readonly #keyLengthBytes: Int32Array;
+  /** Sums that rows hold already, COUNTS.length of them per zone. */
+  readonly #emitted: Float64Array;
+
+  constructor(zones: readonly ZoneReplay[]) {
+    this.#zones = zones;
+    this.#asked = new Uint8Array(zones.length);
+    this.#keyLengthBytes = new Int32Array(zones.length).fill(4);
+    this.#emitted = new Float64Array(zones.length * COUNTS.length);
+  }
+
+  note(zoneIndex: number, keyLengthBytes: number): void {
+    this.#asked[zoneIndex] = 1;
+    this.#keyLengthBytes[zoneIndex] = keyLengthBytes;
+  }
+
+  /** Hands the bucket's rows over, and begins an empty one. */
+  emit(sink: RowSink, instance: string, bucketS: number): void {
+    for (const [i, zone] of this.#zones.entries()) {
+      if (this.#asked[i] === 0) continue;
+      const { memory } = zone;
+      const capacity = memory.capacityNodes(this.#keyLengthBytes[i]!);
+      const counts = this.#pending(i);
+      sink.row('zone_state', [instance, zone.name, bucketS, memory.nodes, capacity, ...counts]);
+      this.#asked[i] = 0;
+      this.#setPending(
+        i,
+        counts.map(() => 0),
+      );
+    }
+  }
+
+  snapshot(): ZoneStatePart[] {
+    return this.#zones.map((zone, index) => ({
+      index,
+      zone: zone.name,
+      wasAsked: this.#asked[index] === 1,
+      keyLengthBytes: this.#keyLengthBytes[index]!,
+      counts: this.#pending(index),
+    }));
+  }
+
+  /** Goes on whether the zones' own sums were restored or begin at zero. */
+  restore(parts: readonly ZoneStatePart[]): void {
+    for (const { index, zone, wasAsked, keyLengthBytes, counts } of parts) {
+      if (this.#zones[index]?.name !== zone) continue;
+      this.#asked[index] = wasAsked ? 1 : 0;
+      this.#keyLengthBytes[index] = keyLengthBytes;
+      this.#setPending(index, counts);
+    }
+  }
+
+  #pending(index: number): number[] {
+    const { counts } = this.#zones[index]!;
+    return COUNTS.map((name, i) => counts[name] - this.#emitted[index * COUNTS.length + i]!);
+  }
+
+  #setPending(index: number, pending: readonly number[]): void {
+    const { counts } = this.#zones[index]!;
+    const emitted = COUNTS.map((name, i) => counts[name] - pending[i]!);
+    this.#emitted.set(emitted, index * COUNTS.length);
+  }
+}
