@@ -90,15 +90,18 @@ export class AccessFeed {
     pool.httpStatus[event] = status;
     pool.upstreamStatus[event] = fields.upstreamStatus(bytes);
     pool.connLogged[event] = fields.limitConnStatus(bytes);
-    const logged = this.#context.isAudit ? STATUS.unknown : fields.limitReqStatus(bytes);
+    const { isAudit } = this.#context;
+    const inLog = fields.limitReqStatus(bytes);
+    const logged = isAudit ? STATUS.unknown : inLog;
     pool.logged[event] = logged;
+    if (isAudit) pool.auditLogged[event] = inLog;
     if (rules === REFUSED || (EARLY_STATUSES.has(status) && !isRejected(logged))) {
       pool.flags[event]! |= FLAG.early;
     }
     this.#setInterval(event, bytes, endMs, requestMs);
     if (rules >= 0) this.#setKeys(event, bytes, generation, rules);
     this.#keepDetails(event, bytes, status, logged);
-    if (!this.#context.isAudit && rules >= 0) this.#seekLine(event, bytes, logged);
+    if (!isAudit && rules >= 0) this.#seekLine(event, bytes, logged);
     engine.submit(event);
   }
 
@@ -252,7 +255,11 @@ export class AccessFeed {
       const slot = applyLine(engine, event, line);
       if (line.kind === 'delayed' && !rule.isDryRun && slot >= 0) {
         const { delayMilliReq, rateMilliRps } = rule.limits[slot]!;
-        this.#narrowByDelay(event, bytes, delayMs(line.excessMilliReq, delayMilliReq, rateMilliRps));
+        this.#narrowByDelay(
+          event,
+          bytes,
+          delayMs(line.excessMilliReq, delayMilliReq, rateMilliRps),
+        );
       }
     }
   }
@@ -266,8 +273,8 @@ export function seekersOf(engine: ReplayEngine, event: number): Seeker[] {
   const zones = rule.limits.map((limit) => limit.zone.name);
   const base = {
     fromMs: pool.loMs[event]! - 1,
-    // A delayed request's line is written at its decision, which ended up to the delay earlier.
-    toMs: pool.hiMs[event]! + 1,
+    // Whatever the estimate says: a line is written before its request ends.
+    toMs: pool.endMs[event]! + (pool.flags[event]! & FLAG.coarse ? SECOND_MS : 1),
     zones,
   };
   const seekers: Seeker[] = [];
@@ -279,8 +286,7 @@ export function seekersOf(engine: ReplayEngine, event: number): Seeker[] {
   }
   if (isRejected(pool.connLogged[event]!)) {
     const isDryRun = pool.connLogged[event] === STATUS.rejectedDryRun;
-    const toMs = pool.endMs[event]! + SECOND_MS;
-    seekers.push({ ...base, toMs, kind: 'connections', isDryRun, zones: rule.connZones });
+    seekers.push({ ...base, kind: 'connections', isDryRun, zones: rule.connZones });
   }
   return seekers;
 }
@@ -289,7 +295,14 @@ export function seekersOf(engine: ReplayEngine, event: number): Seeker[] {
 export function applyLine(
   engine: ReplayEngine,
   event: number,
-  line: { kind: string; isDryRun: boolean; rank: number; zone: string; excessMilliReq: number; pid: number },
+  line: {
+    kind: string;
+    isDryRun: boolean;
+    rank: number;
+    zone: string;
+    excessMilliReq: number;
+    pid: number;
+  },
 ): number {
   const { pool } = engine;
   if (line.kind === 'connections') {
@@ -298,7 +311,7 @@ export function applyLine(
   }
   const rule = engine.rules[pool.rules[event]!]!;
   const slot = rule.limits.findIndex((limit) => limit.zone.name === line.zone);
-  pool.errorRank[event] = line.rank;
+  engine.lineOrder.note(event, line.rank);
   pool.anchorMilliReq[event] = line.excessMilliReq;
   pool.anchorSlot[event] = slot;
   if (pool.pid[event]! < 0) pool.pid[event] = line.pid;

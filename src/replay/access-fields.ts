@@ -205,11 +205,13 @@ export class AccessFields {
       if (method === '') return (request) => request.includes(` ${target} `) || undefined;
       return (request) => request === target || request.startsWith(`${target} `);
     }
-    if (this.#uri < 0) return () => undefined;
     const args = this.#args < 0 ? '' : this.#text(bytes, this.#args);
-    const target = `${this.#text(bytes, this.#uri)}${args === '' ? '' : `?${args}`}`;
-    // $uri is normalised, and may be that of an error page: sameness is sure, difference is not.
-    return (request) => request.includes(`${method}${target}`) || undefined;
+    if (this.#uri < 0) return args === '' ? () => undefined : (request) => hasArgs(request, args);
+    const target = `${method}${this.#text(bytes, this.#uri)}${args === '' ? '' : `?${args}`}`;
+    // $uri is normalised, and that of an error page where there is one: sameness is sure, while of
+    // a difference only that of the arguments is.
+    return (request) =>
+      request.includes(target) || (args === '' ? undefined : hasArgs(request, args));
   }
 
   #integer(bytes: Uint8Array, index: number): number {
@@ -260,4 +262,9 @@ export function latin1Text(
   const out = new Uint8Array(end - start);
   const unescape = escape === 'json' ? unescapeJson : unescapeDefault;
   return Buffer.from(out.buffer, 0, unescape(bytes, start, end, out, 0)).toString('latin1');
+}
+
+/** false where the request line has other arguments; the rest of it may differ or not. */
+function hasArgs(request: string, args: string): undefined | false {
+  return request.includes(`?${args}`) ? undefined : false;
 }

@@ -15,6 +15,7 @@
 import { Calendar } from './calendar.js';
 import { EventPool } from './event-pool.js';
 import { KeySweep } from './key-sweep.js';
+import { LineOrder } from './line-order.js';
 import type { LimitRow, RuleRow } from './limit-table.js';
 import { isAccepted, isDelayed, isRejected, OUTCOME, STATUS } from './status.js';
 import { Verdict } from './verdict.js';
@@ -87,6 +88,8 @@ export class ReplayEngine {
   zones: readonly ZoneReplay[];
   readonly #options: EngineOptions;
   readonly #calendar: Calendar;
+  /** Which events left which error-log lines; fed by whoever joins them. */
+  readonly lineOrder: LineOrder;
   readonly #sweep: KeySweep;
   readonly #windowMs: number;
   /** Last slot of each key's chain inside the window, by zone; -1 for none. */
@@ -103,6 +106,7 @@ export class ReplayEngine {
     this.zones = options.zones;
     this.pool = new EventPool(strideOf(options.rules));
     this.#calendar = new Calendar(options.latenessMs + 4096);
+    this.lineOrder = new LineOrder(this.pool);
     this.#sweep = new KeySweep(this.pool, options.skewMs);
     this.#windowMs = options.skewMs + 4;
     this.#chainEnds = options.zones.map(() => new Int32Array(1024).fill(-1));
@@ -132,6 +136,7 @@ export class ReplayEngine {
     } else if (!calendar.accepts(ms)) {
       this.advance(ms - calendar.spanMs + 1);
     }
+    this.lineOrder.update(event);
     // A request whose header came slowly waits where it may have been decided first, to be seen by
     // those in between.
     const lo = pool.loMs[event]!;
@@ -173,7 +178,7 @@ export class ReplayEngine {
     const tied = this.#tied;
     tied.length = 0;
     const wides: number[] = [];
-    for (let event = head; event >= 0; ) {
+    for (let event = head; event >= 0;) {
       const next = pool.next[event]!;
       if (pool.flags[event]! & FLAG.wide) wides.push(event);
       else tied.push(event);
@@ -216,6 +221,10 @@ export class ReplayEngine {
     const { pool } = this;
     const calendar = this.#calendar;
     pool.flags[event]! &= ~FLAG.wide;
+    const [lo, hi] = this.lineOrder.narrowed(event);
+    pool.loMs[event] = lo;
+    pool.hiMs[event] = hi;
+    pool.estMs[event] = Math.max(lo, Math.min(pool.estMs[event]!, hi));
     const rules = pool.rules[event]!;
     const limits = rules < 0 ? [] : this.rules[rules]!.limits;
     for (let i = 0; i < limits.length; i++) {
@@ -228,7 +237,7 @@ export class ReplayEngine {
       else if (slots.length < MOST_OPEN) slots.push(slot);
       pool.openCharges[slot] = 0;
     }
-    const est = Math.max(pool.estMs[event]!, calendar.cursorMs + 1);
+    const est = Math.max(Math.floor(pool.estMs[event]!), calendar.cursorMs + 1);
     pool.estMs[event] = est;
     calendar.put(event, est, pool.next);
   }
@@ -251,7 +260,9 @@ export class ReplayEngine {
     const { pool } = this;
     const lines = tied.filter((event) => isLimitedLine(pool, event));
     if (lines.length === 0) return;
-    lines.sort((a, b) => pool.errorRank[a]! - pool.errorRank[b]! || rankOf(pool, a) - rankOf(pool, b));
+    lines.sort(
+      (a, b) => pool.errorRank[a]! - pool.errorRank[b]! || rankOf(pool, a) - rankOf(pool, b),
+    );
     const others = tied.filter((event) => !isLimitedLine(pool, event));
     const gaps: number[][] = Array.from({ length: lines.length + 1 }, () => []);
     for (const event of others) gaps[this.#gapOf(event, lines)]!.push(event);
@@ -386,7 +397,8 @@ export class ReplayEngine {
       return true;
     }
     const isDelayedHere = isDelayed(logged) ? pool.anchorSlot[event] === position || waits : waits;
-    pool.outcome[slot] = isDelayedHere && logged !== STATUS.passed ? OUTCOME.delayed : OUTCOME.passed;
+    pool.outcome[slot] =
+      isDelayedHere && logged !== STATUS.passed ? OUTCOME.delayed : OUTCOME.passed;
     const { rateMilliRps, burstMilliReq } = limit;
     if (zone.chargeShadow(key, rateMilliRps, burstMilliReq, now, isAccepted(logged))) {
       pool.flags[event]! |= FLAG.admittedByEviction;

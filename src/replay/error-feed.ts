@@ -17,7 +17,11 @@ export interface ErrorSink {
   /** No page for a node of this zone; `module` as the line names it, null for another pool. */
   onNoMemory(zone: string, module: 'limit_req' | 'limit_conn', secondMs: number): void;
   /** nginx read its configuration anew, started, or started a worker. */
-  onMark(mark: 'reload' | 'start' | 'worker' | 'reopen' | 'exit', pid: number, secondMs: number): void;
+  onMark(
+    mark: 'reload' | 'start' | 'worker' | 'reopen' | 'exit',
+    pid: number,
+    secondMs: number,
+  ): void;
 }
 
 /** What a line was, for counting. */

@@ -24,6 +24,8 @@ export class EventPool {
   httpStatus!: Int16Array;
   /** STATUS code of $limit_req_status as logged, or as its error-log line says. */
   logged!: Uint8Array;
+  /** The same in an audit, where `logged` stays unknown to the judgement. */
+  auditLogged!: Uint8Array;
   connLogged!: Uint8Array;
   /** Last $upstream_status; 0 when no upstream answered, -1 when the log does not carry it. */
   upstreamStatus!: Int16Array;
@@ -93,6 +95,7 @@ export class EventPool {
     this.httpStatus[event] = 0;
     this.logged[event] = 0;
     this.connLogged[event] = 0;
+    this.auditLogged[event] = 0;
     this.upstreamStatus[event] = -1;
     this.connection[event] = -1;
     this.connectionRequests[event] = -1;
@@ -126,6 +129,7 @@ export class EventPool {
     this.rules = grown(this.rules, new Int32Array(capacity));
     this.httpStatus = grown(this.httpStatus, new Int16Array(capacity));
     this.logged = grown(this.logged, new Uint8Array(capacity));
+    this.auditLogged = grown(this.auditLogged, new Uint8Array(capacity));
     this.connLogged = grown(this.connLogged, new Uint8Array(capacity));
     this.upstreamStatus = grown(this.upstreamStatus, new Int16Array(capacity));
     this.connection = grown(this.connection, new Float64Array(capacity));

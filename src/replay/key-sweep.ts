@@ -24,6 +24,8 @@ const ONE_REQUEST = 1000;
 export const MOST_IN_CLUSTER = 96;
 /** Events whose interval is no longer than this were decided when they were created. */
 export const NARROW_MS = 1;
+/** How far a last charge's estimated time may be from nginx's clock. */
+const CLOCK_MS = 2;
 
 /** What the log says a request did to a limit. */
 const ROLE = { charged: 0, rejectedHere: 1, lookedUp: 2, open: 3 } as const;
@@ -50,6 +52,7 @@ export class KeySweep {
   #last = 0;
   #low = 0;
   #high = 0;
+  #rate = 0;
 
   constructor(pool: EventPool, skewMs: number) {
     this.#pool = pool;
@@ -72,11 +75,27 @@ export class KeySweep {
     this.#openSlots =
       zone.openSlots.size === 0 ? undefined : zone.openSlots.get(this.#pool.keyId[firstSlot]!);
     this.#load(zone, node);
-    if (this.#count > 1) this.#settle(limitOf);
+    if (this.#count > 1) {
+      this.#orderLines();
+      this.#settle(limitOf);
+    }
     this.#load(zone, node);
     for (let i = 0; i < this.#count; i++) this.#judge(i, limitOf(this.#slots[i]!), zone, i === 0);
     if (this.#count > 1) this.#openFloor(zone, node, limitOf(firstSlot));
     this.#store(zone, node);
+  }
+
+  /**
+   * After a reload that changed the rate, nginx lets all the time since the last charge drain at the
+   * new one; the bounds, which stand for that time at the old rate, widen by its uncertainty.
+   */
+  #changeRate(rateMilliRps: number): void {
+    const old = this.#rate;
+    this.#rate = rateMilliRps;
+    if (old === 0) return;
+    const spread = (Math.abs(rateMilliRps - old) * CLOCK_MS) / 1000;
+    this.#low -= spread;
+    this.#high += spread;
   }
 
   #load(zone: ZoneReplay, node: number): void {
@@ -84,6 +103,7 @@ export class KeySweep {
     this.#last = zone.memory.lastMs[node]!;
     this.#low = zone.low[node]!;
     this.#high = zone.high[node]!;
+    this.#rate = zone.rate[node]!;
   }
 
   #store(zone: ZoneReplay, node: number): void {
@@ -91,6 +111,7 @@ export class KeySweep {
     zone.memory.lastMs[node] = this.#last;
     zone.low[node] = this.#low;
     zone.high[node] = this.#high;
+    zone.rate[node] = this.#rate;
   }
 
   #gather(firstSlot: number): void {
@@ -145,6 +166,22 @@ export class KeySweep {
     return isNarrow ? pool.estMs[j]! > pool.estMs[i]! + skew : pool.loMs[j]! > pool.hiMs[i]! + skew;
   }
 
+  /** Lines stand in lock order, which the clocks of two workers need not follow. */
+  #orderLines(): void {
+    const ranks = this.#pool.errorRank;
+    for (let i = 1; i < this.#count; i++) {
+      const rank = ranks[this.#events[i]!]!;
+      if (rank < 0) continue;
+      let to = i;
+      for (let j = i - 1; j >= 0; j--) {
+        const other = ranks[this.#events[j]!]!;
+        if (other >= 0 && other < rank) break;
+        if (other > rank) to = j;
+      }
+      if (to < i) this.#move(i, to);
+    }
+  }
+
   /** Moves requests without a line across the lines, then counts what stays open. */
   #settle(limitOf: (slot: number) => LimitRow): void {
     let previousAnchor = -1;
@@ -153,7 +190,8 @@ export class KeySweep {
       const anchor = this.#anchors[i]!;
       if (!Number.isNaN(anchor)) {
         const shift = this.#chargesMissing(i, anchor, limit);
-        const moved = shift > 0 ? this.#pull(i, shift) : shift < 0 ? this.#push(i, previousAnchor, -shift) : 0;
+        const moved =
+          shift > 0 ? this.#pull(i, shift) : shift < 0 ? this.#push(i, previousAnchor, -shift) : 0;
         if (moved > 0) {
           // The sweep so far saw another order: begin again at the moved ones' new place.
           this.#restart(limitOf, i + (shift > 0 ? moved : -moved));
@@ -174,8 +212,7 @@ export class KeySweep {
     const excess = excessAfter(this.#excess, this.#last, limit.rateMilliRps, now);
     const shift = Math.round((anchor - excess) / ONE_REQUEST);
     if (shift === 0) return 0;
-    const spread =
-      this.#pool.hiMs[this.#events[i]!]! - this.#pool.loMs[this.#events[i]!]! + 2;
+    const spread = this.#pool.hiMs[this.#events[i]!]! - this.#pool.loMs[this.#events[i]!]! + 2;
     const tolerance = Math.min(ONE_REQUEST / 2 - 1, (limit.rateMilliRps * spread) / 1000 + 2);
     return Math.abs(anchor - excess - shift * ONE_REQUEST) <= tolerance ? shift : 0;
   }
@@ -184,7 +221,10 @@ export class KeySweep {
   #pull(i: number, wanted: number): number {
     let moved = 0;
     for (let j = i + 1; j < this.#count && moved < wanted; j++) {
-      if (!this.#isMovable(j) || this.#isSettled(i + moved, j)) continue;
+      const canMove = this.#isMovable(j)
+        ? !this.#isSettled(i + moved, j)
+        : this.#isMisplacedLine(i + moved, j);
+      if (!canMove) continue;
       this.#move(j, i + moved);
       moved++;
     }
@@ -199,7 +239,36 @@ export class KeySweep {
       this.#move(j, i);
       moved++;
     }
-    return moved;
+    return moved > 0 ? moved : this.#moveBack(i, wanted);
+  }
+
+  /**
+   * Two workers write their lines after they let go of the zone's lock, so once in a while two lines
+   * stand the wrong way round. A line with far too low an excess belongs before others' charges.
+   */
+  #moveBack(i: number, wanted: number): number {
+    let passed = 0;
+    for (let j = i - 1; j >= 0 && this.#areOfTwoWorkers(j, i); j--) {
+      if (this.#roles[j] === ROLE.charged) passed++;
+      if (passed < wanted) continue;
+      this.#move(i, j);
+      return i - j;
+    }
+    return 0;
+  }
+
+  /** A later line of another worker whose lower excess shows that it was charged first. */
+  #isMisplacedLine(i: number, j: number): boolean {
+    const isCharge = this.#roles[j] === ROLE.charged;
+    return isCharge && this.#areOfTwoWorkers(i, j) && this.#anchors[j]! < this.#anchors[i]!;
+  }
+
+  #areOfTwoWorkers(a: number, b: number): boolean {
+    const pool = this.#pool;
+    const i = this.#events[a]!;
+    const j = this.#events[b]!;
+    if (pool.pid[i]! < 0 || pool.pid[j]! < 0 || pool.pid[i] === pool.pid[j]) return false;
+    return Math.abs(pool.estMs[i]! - pool.estMs[j]!) <= this.skewMs;
   }
 
   #isMovable(i: number): boolean {
@@ -287,6 +356,7 @@ export class KeySweep {
     const event = this.#events[i]!;
     const slot = this.#slots[i]!;
     const { rateMilliRps: rate } = limit;
+    if (rate !== this.#rate) this.#changeRate(rate);
     const now = pool.estMs[event]!;
     const lo = pool.loMs[event]!;
     const hi = pool.hiMs[event]!;
@@ -388,7 +458,8 @@ export class KeySweep {
       this.#low = ghost.lowMilliReq;
       this.#high = ghost.highMilliReq;
     } else if (zone.maybeEvicted && this.#roles[i] === ROLE.charged && Number.isNaN(anchor)) {
-      const low = this.#low - (limit.rateMilliRps * elapsedMs(this.#last, now)) / 1000 + ONE_REQUEST;
+      const low =
+        this.#low - (limit.rateMilliRps * elapsedMs(this.#last, now)) / 1000 + ONE_REQUEST;
       if (low <= limit.burstMilliReq) return;
       this.#excess = 0;
       this.#last = 0;

@@ -67,7 +67,12 @@ export class LineJoin {
   add(line: WaitingLine): void {
     this.#queue.push(line);
     if (this.#usesConnection) append(this.#byConnection, line.connection, line);
-    else append(this.#bySignature, signature(line.client, line.request, line.kind, line.secondMs), line);
+    else
+      append(
+        this.#bySignature,
+        signature(line.client, line.request, line.kind, line.secondMs),
+        line,
+      );
   }
 
   /** A zone had no page (limit_req) or no room (limit_conn) for a node; nginx names no request. */
@@ -175,7 +180,8 @@ export class LineJoin {
 
   #forget(line: WaitingLine): void {
     if (this.#usesConnection) drop(this.#byConnection, line.connection, line);
-    else drop(this.#bySignature, signature(line.client, line.request, line.kind, line.secondMs), line);
+    else
+      drop(this.#bySignature, signature(line.client, line.request, line.kind, line.secondMs), line);
   }
 }
 
@@ -195,7 +201,10 @@ function signature(client: string, request: string, kind: string, secondMs: numb
 
 function seconds(client: string, request: string, seeker: Seeker): string[] {
   const keys: string[] = [];
-  const from = Math.max(floorSecond(seeker.fromMs), floorSecond(seeker.toMs) - MOST_SECONDS * SECOND_MS);
+  const from = Math.max(
+    floorSecond(seeker.fromMs),
+    floorSecond(seeker.toMs) - MOST_SECONDS * SECOND_MS,
+  );
   for (let ms = from; ms <= seeker.toMs; ms += SECOND_MS) {
     keys.push(signature(client, request, seeker.kind, ms));
   }

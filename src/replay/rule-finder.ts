@@ -69,11 +69,7 @@ export class RuleFinder {
   /** Requests whose server could not be told. */
   unknownServer = 0;
 
-  constructor(
-    scanner: LineScanner,
-    generation: Generation,
-    fileServers: readonly ServerConf[],
-  ) {
+  constructor(scanner: LineScanner, generation: Generation, fileServers: readonly ServerConf[]) {
     this.#scanner = scanner;
     this.#escape = scanner.format.escape;
     this.#generation = generation;
@@ -171,11 +167,7 @@ export class RuleFinder {
   }
 
   #portOf(bytes: Uint8Array): number {
-    return parseInteger(
-      bytes,
-      this.#scanner.starts[this.#port]!,
-      this.#scanner.ends[this.#port]!,
-    );
+    return parseInteger(bytes, this.#scanner.starts[this.#port]!, this.#scanner.ends[this.#port]!);
   }
 
   /** $server_name is the first name of the server that answered. */

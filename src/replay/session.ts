@@ -55,6 +55,8 @@ export class ReplaySession {
   #steppedMs = -Infinity;
   #masterPid = -1;
   #hasBegun = false;
+  /** When the error log first shows nginx starting. */
+  #startMs = Infinity;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -85,6 +87,13 @@ export class ReplaySession {
     );
   }
 
+  /** STATUS code that the access log carries; an audit looks at it only here. */
+  loggedOf(event: number): number {
+    return this.#options.isAudit
+      ? this.engine.pool.auditLogged[event]!
+      : this.engine.pool.logged[event]!;
+  }
+
   /** A feed for one access-log format. @param servers names of the servers that write to the file */
   accessFeed(scanner: LineScanner, servers: readonly string[] | null): AccessFeed {
     const context: FeedContext = {
@@ -103,12 +112,14 @@ export class ReplaySession {
   /** All lines before this moment have been handed in, from every log. */
   advance(ms: number): void {
     if (ms <= this.#latestMs) return;
-    if (!this.#hasBegun) this.#begin(ms);
     this.#latestMs = ms;
     if (ms - this.#steppedMs < STEP_MS) return;
     this.#steppedMs = ms;
     this.engine.advance(ms - this.#options.latenessMs);
-    this.join.expire(this.engine.cursorMs - 2 * this.#options.latenessMs, this.#options.onUnmatchedLine);
+    this.join.expire(
+      this.engine.cursorMs - 2 * this.#options.latenessMs,
+      this.#options.onUnmatchedLine,
+    );
   }
 
   /** Judges all that waits, at the end of the input. */
@@ -118,15 +129,14 @@ export class ReplaySession {
   }
 
   /** A log that does not show nginx starting began in the middle: keys may be in debt already. */
-  #begin(ms: number): void {
+  #begin(firstMs: number): void {
     this.#hasBegun = true;
-    if (this.#masterPid >= 0) return;
+    if (this.#startMs <= firstMs) return;
     for (const rule of this.engine.rules) {
-      for (const limit of rule.limits) {
-        const { zone } = limit;
-        zone.warmSinceMs = ms - this.#options.latenessMs;
-        zone.warmHighMilliReq = Math.max(zone.warmHighMilliReq, limit.burstMilliReq);
-        const drainedMs = zone.warmSinceMs + ((limit.burstMilliReq + 1000) * 1000) / limit.rateMilliRps;
+      for (const { zone, burstMilliReq, rateMilliRps } of rule.limits) {
+        zone.warmSinceMs = firstMs;
+        zone.warmHighMilliReq = Math.max(zone.warmHighMilliReq, burstMilliReq);
+        const drainedMs = firstMs + ((burstMilliReq + 1000) * 1000) / rateMilliRps;
         zone.warmUntilMs = Math.max(zone.warmUntilMs, drainedMs);
       }
     }
@@ -136,8 +146,9 @@ export class ReplaySession {
     if (mark === 'reload') this.generations.noteReload(ms);
     else if (mark === 'worker') this.generations.noteWorker(pid, ms);
     else if (mark === 'start' && pid !== this.#masterPid) {
-      if (this.#masterPid >= 0 || this.#hasBegun) this.#submitRestart(ms);
+      this.#submitRestart(ms);
       this.#masterPid = pid;
+      if (this.#startMs === Infinity) this.#startMs = ms;
     }
     if (mark !== 'worker') this.#options.onMark(mark, ms);
   }
@@ -164,6 +175,7 @@ export class ReplaySession {
 
   #settle(event: number): void {
     const { pool } = this.engine;
+    if (!this.#hasBegun) this.#begin(pool.loMs[event]!);
     const rules = pool.rules[event]!;
     if (rules < 0 || this.#options.isAudit) return;
     const rule = this.engine.rules[rules]!;
@@ -202,7 +214,9 @@ export class ReplaySession {
   #seekConnAlert(event: number, rule: RuleRow): void {
     const { pool } = this.engine;
     for (const zone of rule.connZones) {
-      if (!this.join.takeAlert(`limit_conn ${zone}`, pool.loMs[event]! - 1, pool.endMs[event]! + 1)) {
+      if (
+        !this.join.takeAlert(`limit_conn ${zone}`, pool.loMs[event]! - 1, pool.endMs[event]! + 1)
+      ) {
         continue;
       }
       pool.flags[event]! |= FLAG.connExhausted;

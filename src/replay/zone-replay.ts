@@ -13,6 +13,7 @@
  * Not here: what a request's excess is and what follows from it (key-sweep.ts).
  */
 import { excessAfter, lastAfter, ONE_REQUEST_MILLI_REQ } from '../limit-req/arithmetic.js';
+import { resized } from '../limit-req/node-table.js';
 import { ZoneMemory } from '../limit-req/zone-memory.js';
 import type { KeyTable } from '../keys/key-table.js';
 
@@ -63,6 +64,8 @@ export class ZoneReplay {
   /** Bounds by node, of the excess at memory.lastMs[node]. */
   low = new Float64Array(1024);
   high = new Float64Array(1024);
+  /** By node: the rate under which the bounds were written; a reload may change it. */
+  rate = new Float64Array(1024);
   readonly counts: ZoneCounts = {
     evictions: 0,
     evictionsInDebt: 0,
@@ -149,7 +152,8 @@ export class ZoneReplay {
     this.counts.nodesCreated--;
     this.counts.allocationFailures++;
     const oldest = memory.tail();
-    if (this.counts.evictions === evictions && oldest >= 0) this.#drop(oldest, memory.keyOf(oldest));
+    if (this.counts.evictions === evictions && oldest >= 0)
+      this.#drop(oldest, memory.keyOf(oldest));
     return false;
   }
 
@@ -225,6 +229,7 @@ export class ZoneReplay {
     memory.lastMs[node] = 0;
     this.low[node] = 0;
     this.high[node] = 0;
+    this.rate[node] = 0;
     if (nowMs < this.warmUntilMs) {
       memory.lastMs[node] = this.warmSinceMs;
       memory.excessMilliReq[node] = IDLE_MILLI_REQ;
@@ -298,11 +303,8 @@ export class ZoneReplay {
 
   #grow(): void {
     const length = Math.max(this.low.length * 2, this.memory.lastMs.length);
-    const low = new Float64Array(length);
-    const high = new Float64Array(length);
-    low.set(this.low);
-    high.set(this.high);
-    this.low = low;
-    this.high = high;
+    this.low = resized(this.low, length);
+    this.high = resized(this.high, length);
+    this.rate = resized(this.rate, length);
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { LimitConnZone, LimitReqZone, NginxConf, RuleSet } from '../../parsers/conf/model.js';
 import type { LimitLine } from '../../parsers/error/error-line.js';
-import { quote } from '../errors.js';
+import { formatWhere, quote } from '../errors.js';
 import { delayMs } from '../limit-req/arithmetic.js';
 import { readable } from './explain-request.js';
 import {
@@ -40,8 +40,12 @@ export interface Lookup<Z, U> {
 /** Zone and rules of a limit_req line. */
 export function lookUpReqZone(conf: NginxConf, line: LimitLine): Lookup<LimitReqZone, ReqUse> {
   const zone = conf.reqZones.get(line.zone);
-  // A rate that overflows in nginx decays nothing that could be computed.
-  if (zone === undefined || zone.rateMilliRps <= 0) return nothingFound(conf, line, 'limit_req');
+  if (zone === undefined) return nothingFound(conf, line, 'limit_req');
+  if (zone.rateMilliRps <= 0) {
+    const message = 'The rate overflows when nginx multiplies it by 1000: no time can be computed.';
+    const findings = [finding('rate_overflows', message, readable(formatWhere(zone.where)))];
+    return { conf, zone: undefined, uses: [], zones: [], rules: [], findings };
+  }
   const own = findRuleSet(conf, placeOf(line));
   const uses = usesOfReqZone(conf, line.zone, own);
   const isDelay = line.kind === 'delaying_request';

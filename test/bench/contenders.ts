@@ -51,7 +51,10 @@ const importer: Contender = {
   }),
   verify({ summary }, folder) {
     const args = [CLI, 'report', '--store', join(folder, 'store'), '--format', 'json'];
-    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+      encoding: 'utf8',
+      maxBuffer: Infinity,
+    });
     if (status !== 0) throw new InputError(`limitlens report failed:\n${stderr}`, EXIT.software);
     expectSame('limitlens report', countsOf(summary), importedCounts(stdout));
   },

@@ -1,0 +1,182 @@
+/**
+ * From paths to lanes: opens the logs of one call, tells what each is, and makes the session that
+ * replays them.
+ */
+import {
+  compileLogFormat,
+  LogFormatError,
+  type LineScanner,
+} from '../../parsers/access/line-scanner.js';
+import { predefinedFormat } from '../../parsers/access/predefined.js';
+import type { NginxConf } from '../../parsers/conf/model.js';
+import { LogClock, type LogZone } from '../../parsers/time.js';
+import { EXIT, InputError } from '../errors.js';
+import { FileLines, type LineReader } from '../input/file-lines.js';
+import { readHead, sampleLines, type LogHead } from '../input/head.js';
+import { openStreamLines } from '../input/stream-lines.js';
+import { AccessFields } from '../replay/access-fields.js';
+import type { ReplaySession } from '../replay/session.js';
+import { AccessLane, ErrorLane, type Lane, type LineSink } from './lanes.js';
+import {
+  candidateFormats,
+  identify,
+  withoutTwins,
+  type AccessFile,
+  type ErrorFile,
+  type LeftOut,
+  type LogFile,
+} from './log-files.js';
+
+export interface LogPaths {
+  /** Access and error logs, told apart by content. */
+  readonly files: readonly string[];
+  readonly errorLogs: readonly string[];
+}
+
+export interface LogChoices {
+  /** A format's name, or the text of one. */
+  readonly logFormat?: string;
+  /** Read all access logs even where they hold the same requests. */
+  readonly allLogs?: boolean;
+}
+
+export interface OpenedLogs {
+  readonly access: readonly AccessFile[];
+  readonly errors: readonly ErrorFile[];
+  readonly empty: readonly LogHead[];
+  readonly leftOut: readonly LeftOut[];
+}
+
+/**
+ * Looks at every file.
+ *
+ * @throws InputError 66 for a missing file, 65 for one that is no nginx log, 64 for a bad format
+ */
+export async function openLogs(
+  paths: LogPaths,
+  confs: readonly NginxConf[],
+  choices: LogChoices,
+  readStdin: () => Promise<LogHead>,
+): Promise<OpenedLogs> {
+  const candidates = candidateFormats(confs);
+  const forced =
+    choices.logFormat === undefined ? undefined : forcedFormat(choices.logFormat, confs);
+  const found: LogFile[] = [];
+  const seen = new Set<string>();
+  for (const [list, as] of [
+    [paths.files, undefined],
+    [paths.errorLogs, 'error'],
+  ] as const) {
+    for (const path of list) {
+      if (seen.has(path)) continue;
+      seen.add(path);
+      const head = path === '-' ? await readStdin() : await readHead(path);
+      found.push(identify(head, confs, candidates, forced, as));
+    }
+  }
+  const access = found.filter((file) => file.kind === 'access');
+  const twins =
+    choices.allLogs === true ? { kept: access, leftOut: [] } : withoutTwins(access, confs);
+  for (const file of twins.kept) requireTime(file);
+  return {
+    access: twins.kept,
+    errors: found.filter((file) => file.kind === 'error'),
+    empty: found.filter((file) => file.kind === 'empty').map((file) => file.head),
+    leftOut: twins.leftOut,
+  };
+}
+
+function forcedFormat(given: string, confs: readonly NginxConf[]): LineScanner {
+  const named =
+    confs.map((conf) => conf.logFormats.get(given)).find((format) => format !== undefined) ??
+    predefinedFormat(given);
+  if (named === undefined && !given.includes('$')) {
+    const names = confs.flatMap((conf) => [...conf.logFormats.keys()]);
+    throw new InputError(
+      `--log-format ${given}: no such log_format; known are ${[...new Set(names)].join(', ')}, ` +
+        'or give the format itself, with its $variables',
+      EXIT.usage,
+    );
+  }
+  const format = named ?? {
+    name: 'given',
+    escape: given.trimStart().startsWith('{') ? 'json' : 'default',
+    text: given,
+  };
+  try {
+    return compileLogFormat(format);
+  } catch (error) {
+    if (!(error instanceof LogFormatError)) throw error;
+    throw new InputError(`--log-format: ${error.message}`, EXIT.usage, { cause: error });
+  }
+}
+
+function requireTime(file: AccessFile): void {
+  if (new AccessFields(file.scanner).hasTime) return;
+  throw new InputError(
+    `${file.head.path}: log_format "${file.scanner.format.name}" has no time: log $msec`,
+    EXIT.badLines,
+  );
+}
+
+/** The zone of the error logs' times: as told, else as the access logs show, else the system's. */
+export function zoneOf(access: readonly AccessFile[], timezone: string | undefined): LogZone {
+  if (timezone !== undefined) return { iana: timezone };
+  for (const file of access) {
+    const fields = new AccessFields(file.scanner);
+    for (const line of sampleLines(file.head.sample)) {
+      if (file.scanner.scan(line, 0, line.length) >= 0) continue;
+      const offsetMinutes = fields.offsetMinutes(line);
+      if (!Number.isNaN(offsetMinutes)) return { offsetMinutes };
+    }
+  }
+  return 'system';
+}
+
+/** Where to begin in a file; 0 unless it was read before. */
+export type StartOf = (head: LogHead) => number;
+
+export interface LaneOptions {
+  readonly zone: LogZone;
+  readonly startOf: StartOf;
+  readonly chunkBytes?: number;
+  readonly stdin?: LineReader;
+}
+
+/** One lane for each log, error logs first, in an order that does not depend on the call's. */
+export async function makeLanes(
+  logs: OpenedLogs,
+  session: ReplaySession,
+  sink: LineSink,
+  options: LaneOptions,
+): Promise<Lane[]> {
+  const lanes: Lane[] = [];
+  for (const [index, file] of logs.errors.entries()) {
+    const { path, isGzip } = file.head;
+    const reader =
+      path === '-'
+        ? options.stdin!
+        : await openStreamLines(path, isGzip, options.startOf(file.head));
+    const clock = new LogClock(options.zone);
+    lanes.push(new ErrorLane(path, reader, session, sink, file.isPrefixed, clock, index));
+  }
+  for (const [index, file] of logs.access.entries()) {
+    const { path, isGzip } = file.head;
+    const { chunkBytes } = options;
+    const reader =
+      path === '-'
+        ? options.stdin!
+        : new FileLines(path, {
+            isGzip,
+            fromOffset: options.startOf(file.head),
+            ...(chunkBytes === undefined ? {} : { chunkBytes }),
+          });
+    const feed = session.accessFeed(file.scanner, file.servers);
+    const clock = new LogClock(options.zone);
+    const errorIndex = logs.errors.length + index;
+    lanes.push(
+      new AccessLane(path, reader, session, sink, file.isPrefixed, feed, clock, errorIndex),
+    );
+  }
+  return lanes;
+}

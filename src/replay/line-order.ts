@@ -1,0 +1,60 @@
+/**
+ * The order of the error log over requests that left a line: nginx writes the line when it decides,
+ * so lines stand in decision order, also where a request's own times leave its decision open.
+ *
+ * Remembers the events of the last lines by rank. Units: epoch milliseconds.
+ */
+import type { EventPool } from './event-pool.js';
+
+/** Lines remembered; a power of two. A request waits for the lateness at most. */
+const MOST_LINES = 1 << 16;
+/** Neighbours asked on either side. */
+const NEIGHBOURS = 48;
+
+export class LineOrder {
+  readonly #pool: EventPool;
+  readonly #ranks = new Float64Array(MOST_LINES).fill(-1);
+  readonly #lo = new Float64Array(MOST_LINES);
+  readonly #hi = new Float64Array(MOST_LINES);
+
+  constructor(pool: EventPool) {
+    this.#pool = pool;
+  }
+
+  /** The event was found to have left this line. */
+  note(event: number, rank: number): void {
+    this.#pool.errorRank[event] = rank;
+    this.update(event);
+  }
+
+  /** The event's interval changed. */
+  update(event: number): void {
+    const rank = this.#pool.errorRank[event]!;
+    if (rank < 0) return;
+    const at = rank & (MOST_LINES - 1);
+    this.#ranks[at] = rank;
+    this.#lo[at] = this.#pool.loMs[event]!;
+    this.#hi[at] = this.#pool.hiMs[event]!;
+  }
+
+  /**
+   * The part of the event's interval that its neighbours in the error log leave open: not before
+   * an earlier line's first moment, not after a later line's last.
+   *
+   * @returns [lo, hi], the event's own where its neighbours contradict it
+   */
+  narrowed(event: number): readonly [number, number] {
+    const pool = this.#pool;
+    const rank = pool.errorRank[event]!;
+    let lo = pool.loMs[event]!;
+    let hi = pool.hiMs[event]!;
+    if (rank < 0) return [lo, hi];
+    for (let step = 1; step <= NEIGHBOURS; step++) {
+      const before = (rank - step) & (MOST_LINES - 1);
+      if (rank >= step && this.#ranks[before] === rank - step) lo = Math.max(lo, this.#lo[before]!);
+      const after = (rank + step) & (MOST_LINES - 1);
+      if (this.#ranks[after] === rank + step) hi = Math.min(hi, this.#hi[after]!);
+    }
+    return lo <= hi ? [lo, hi] : [pool.loMs[event]!, pool.hiMs[event]!];
+  }
+}
