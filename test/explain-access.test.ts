@@ -8,6 +8,7 @@ const CONF = parseConfDump(
   `# configuration file nginx.conf:
 events {}
 http {
+  log_format open '$http_user_agent';
   log_format own '[$time_local] - $upstream_status $status - $request_method $scheme $host "$request_uri" [Client $remote_addr] [For "$http_x_forwarded_for"]';
   log_format full '$status $limit_req_status $limit_conn_status "$upstream_status" $server_name "$request" $request_time $upstream_response_time';
   limit_req_zone $binary_remote_addr zone=req:1m rate=1r/s;

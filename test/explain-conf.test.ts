@@ -104,7 +104,8 @@ describe('a line is explained with its configuration:', () => {
 
 /** Codes of findings, with CONF. */
 const doubtful: readonly (readonly [string, string, readonly string[]])[] = [
-  ['burst of another time', LONG, ['burst_differs']],
+  ['a smaller burst than that of the log', LONG, ['burst_differs']],
+  ['a larger burst than that of the log', LONG.replace('50.416', '10.416'), ['burst_differs']],
   ['a zone of another time', rejected('1.500'), ['zone_unknown']],
   ['a delay that burst does not allow', DELAYED.replace('0.841', '6.500'), ['burst_differs']],
   [
@@ -120,6 +121,16 @@ const doubtful: readonly (readonly [string, string, readonly string[]])[] = [
     ['zone_has_several_bursts'],
   ],
   ['a location that does not use the zone', DELAYED.replace('/a', '/free'), ['rule_not_found']],
+  [
+    'nothing of a path that is cut',
+    `${T} [error] 5#5: *2 limiting requests, excess: 2.500 by zone "perip", client: 192.0.2.7, server: example.net, request: "GET /shar`,
+    ['truncated'],
+  ],
+  [
+    'nothing of a path that an upstream has changed',
+    `${T} [error] 5#5: *2 limiting requests, excess: 2.500 by zone "perip", client: 192.0.2.7, server: example.net, request: "GET /x HTTP/1.1", upstream: "http://192.0.2.1/x", host: "h"`,
+    [],
+  ],
   ['a loopback client', DELAYED.replace('2001:db8::42', '::1'), ['client_is_not_public']],
   ['a unix socket', DELAYED.replace('2001:db8::42', 'unix:'), ['client_is_not_public']],
   ['a private client', DELAYED.replace('2001:db8::42', '172.31.0.1'), ['client_is_not_public']],

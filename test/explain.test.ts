@@ -237,6 +237,16 @@ const plain: readonly (readonly [string, string, object])[] = [
     { excess: null, impliedBurst: null },
   ],
   ['an excess of nothing', rejected('0.000'), { excess: null, impliedBurst: null, zone: 'z' }],
+  [
+    'a process that no number holds',
+    LONG.replace('17#17: *9', `${'9'.repeat(400)}#0: *${'9'.repeat(400)}`),
+    { pid: null, connection: null, zone: 'api_tok' },
+  ],
+  [
+    'a debug line quotes what a client sent',
+    `${T} [debug] 5#5: *1 http header: "Authorization: Basic AAAA"`,
+    { kind: 'other', message: 'http header: "…' },
+  ],
   ['no log line', 'hello world', { kind: 'malformed', level: null }],
   ['nothing', '', { kind: 'malformed', summary: 'The line is empty.' }],
 ];

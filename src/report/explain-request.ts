@@ -48,7 +48,7 @@ export function explainRequest(
   const known = {
     method: request.method,
     target: readable(withoutUser(cutArgs(request.target))),
-    path: isRequest ? readable(withoutUser(cutArgs(request.path))) : null,
+    path: isRequest ? readable(withoutUser(request.path)) : null,
     protocol: request.protocol,
     hasArgs,
   };
