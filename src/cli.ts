@@ -1,11 +1,18 @@
 #!/usr/bin/env node
 /**
  * The command line: options to commands, errors to exit codes. The only importer of commander.
+ *
+ * Every option has an environment variable of the same name, LIMITLENS_….
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { explainCommand } from './commands/explain.js';
+import { importCommand } from './commands/import.js';
 import { Output } from './commands/output.js';
-import { replay, type ReplayOptions } from './commands/replay.js';
+import { replay } from './commands/replay.js';
+import { reportCommand } from './commands/report.js';
+import { DEFAULT_STORE } from './commands/store-choice.js';
 import { EXIT, InputError } from './errors.js';
+import { readVersion } from './version.js';
 
 const output = new Output(process.stdout, process.stderr);
 
@@ -13,54 +20,30 @@ function collect(value: string, previous: readonly string[]): string[] {
   return [...previous, value];
 }
 
-function seconds(value: string): number {
+function duration(value: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(value);
-  if (match === null) throw new InvalidArgumentError('expected a duration like 60s, 500ms or 2m');
+  if (match === null) throw new InvalidArgumentError('Expected a duration like 60s, 500ms or 2m.');
   const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
   return Math.round(Number(match[1]) * units[match[2] ?? 's']!);
 }
 
 function wholeNumber(value: string): number {
-  if (!/^\d+$/.test(value)) throw new InvalidArgumentError('expected a whole number');
+  if (!/^\d{1,12}$/.test(value)) throw new InvalidArgumentError('Expected a whole number.');
   return Number(value);
 }
 
-function confOption(): Option {
-  return new Option(
-    '--conf <file[@time]>',
-    'nginx configuration or output of nginx -T; repeat for later ones',
-  )
-    .argParser(collect)
-    .default([], '');
+/** An option with its environment variable: `--log-format` is LIMITLENS_LOG_FORMAT. */
+function option(flags: string, description: string): Option {
+  const name = /--([a-z-]+)/.exec(flags)![1]!;
+  return new Option(flags, description).env(`LIMITLENS_${name.replaceAll('-', '_').toUpperCase()}`);
 }
 
-function errorLogOption(): Option {
-  return new Option('--error-log <file>', 'an error log; repeatable')
-    .argParser(collect)
-    .default([], '');
+function repeatable(flags: string, description: string): Option {
+  return new Option(flags, description).argParser(collect).default([] as string[], 'none');
 }
 
-function withLogOptions(command: Command): Command {
-  return command
-    .addOption(confOption())
-    .addOption(errorLogOption())
-    .addOption(
-      new Option('--log-format <name or format>', "the access logs' format").env(
-        'LIMITLENS_LOG_FORMAT',
-      ),
-    )
-    .addOption(
-      new Option('--timezone <zone>', "IANA zone of the error logs' times").env(
-        'LIMITLENS_TIMEZONE',
-      ),
-    )
-    .addOption(
-      new Option('--lateness <duration>', 'how long after its decision a request may be logged')
-        .argParser(seconds)
-        .default(60_000, '60s'),
-    )
-    .option('--all-logs', 'read access logs even where they hold the same requests', false)
-    .addOption(new Option('--chunk-bytes <n>', 'bytes per read').argParser(wholeNumber).hideHelp());
+function format(...choices: string[]): Option {
+  return new Option('--format <format>', 'what to print').choices(choices).default(choices[0]);
 }
 
 interface LogOptions {
@@ -73,47 +56,174 @@ interface LogOptions {
   readonly chunkBytes?: number;
 }
 
-function requireConf(options: LogOptions): void {
-  if (options.conf.length > 0) return;
-  throw new InputError('expected --conf FILE: the nginx configuration of these logs', EXIT.usage);
+function withLogOptions(command: Command): Command {
+  return command
+    .argument(
+      '[files...]',
+      'access and error logs, plain or gzipped, told apart by content; - is standard input',
+    )
+    .addOption(
+      repeatable(
+        '--conf <file[@time]>',
+        'nginx configuration, or output of nginx -T; repeat for later ones',
+      ),
+    )
+    .addOption(repeatable('--error-log <file>', 'an error log; repeat for more'))
+    .addOption(
+      option('--log-format <name|format>', "the access logs' format, where it can't be told"),
+    )
+    .addOption(option('--timezone <zone>', "IANA zone of the error logs' times"))
+    .addOption(
+      option('--lateness <duration>', 'how long after its decision a request may be logged')
+        .argParser(duration)
+        .default(60_000, '60s'),
+    )
+    .option('--all-logs', 'read access logs even where they hold the same requests', false)
+    .addOption(new Option('--chunk-bytes <n>', 'bytes per read').argParser(wholeNumber).hideHelp());
+}
+
+/** What the log options say, with units in the names; the configuration is not optional. */
+function readLogOptions<T extends LogOptions>(
+  options: T,
+): Omit<T, 'lateness'> & { latenessMs: number } {
+  const fromEnvironment = process.env['LIMITLENS_CONF'];
+  const conf = options.conf.length > 0 || !fromEnvironment ? options.conf : [fromEnvironment];
+  if (conf.length === 0) {
+    throw new InputError('expected --conf FILE: the nginx configuration of these logs', EXIT.usage);
+  }
+  const { lateness, ...rest } = options;
+  return { ...rest, conf, latenessMs: lateness };
+}
+
+function requireLogs(files: readonly string[], errorLogs: readonly string[]): void {
+  if (files.length + errorLogs.length > 0) return;
+  throw new InputError('expected a log to read: FILES, or --error-log FILE', EXIT.usage);
+}
+
+interface StoreOptions {
+  readonly store?: string;
+  readonly clickhouse?: string;
+  readonly cluster?: string;
+  readonly database?: string;
+}
+
+function withStoreOptions(command: Command): Command {
+  return command
+    .addOption(option('--store <folder>', `embedded store (default: ${DEFAULT_STORE})`))
+    .addOption(
+      option('--clickhouse <url>', 'ClickHouse server instead: http://user:password@host:8123'),
+    )
+    .addOption(option('--cluster <name>', 'cluster of that server'))
+    .addOption(option('--database <name>', 'database (default: limitlens)'));
+}
+
+function addImport(limitlens: Command): void {
+  const command = limitlens.command('import').description('logs into the store, each line once');
+  withStoreOptions(withLogOptions(command))
+    .addOption(option('--instance <name>', 'which nginx these logs are from').default('default'))
+    .addOption(option('--dead-letter <file>', 'write unusable lines there, as NDJSON'))
+    .option('--strict', 'exit with 65 when a line was unusable', false)
+    .addOption(format('text', 'json'))
+    .action(
+      async (
+        files: string[],
+        options: LogOptions &
+          StoreOptions & {
+            instance: string;
+            deadLetter?: string;
+            strict: boolean;
+            format: 'text' | 'json';
+          },
+      ) => {
+        requireLogs(files, options.errorLog);
+        process.exitCode = await importCommand(files, readLogOptions(options), output);
+      },
+    );
+}
+
+function addReplay(limitlens: Command): void {
+  withLogOptions(
+    limitlens
+      .command('replay')
+      .description('every request with its excess and what the limiter said, as JSON lines'),
+  )
+    .option('--audit', 'use neither logged outcomes nor error-log lines', false)
+    .addOption(format('jsonl', 'json', 'text'))
+    .action(async (files: string[], options: LogOptions & { audit: boolean }) => {
+      requireLogs(files, options.errorLog);
+      await replay(files, readLogOptions(options), output);
+    });
+}
+
+function addReport(limitlens: Command): void {
+  withStoreOptions(limitlens.command('report').description('who was limited, where and why'))
+    .addOption(option('--instance <name>', 'only this nginx'))
+    .addOption(option('--since <time>', 'from this time on: ISO 8601, or 2h ago as 2h'))
+    .addOption(option('--until <time>', 'until this time'))
+    .addOption(option('--top <n>', 'keys per zone').argParser(wholeNumber).default(10))
+    .addOption(format('text', 'json'))
+    .action(
+      async (
+        options: StoreOptions & {
+          instance?: string;
+          since?: string;
+          until?: string;
+          top: number;
+          format: 'text' | 'json';
+        },
+      ) => {
+        await reportCommand(options, output);
+      },
+    );
+}
+
+function addExplain(limitlens: Command): void {
+  limitlens
+    .command('explain')
+    .description('what one line of an access or error log means')
+    .argument('<line...>', 'the line; quote it')
+    .addOption(option('--conf <file>', 'nginx configuration, for rates and bursts'))
+    .option('--show-args', 'show arguments of requests; they can hold secrets', false)
+    .addOption(format('text', 'json'))
+    .action(
+      async (
+        line: string[],
+        options: { conf?: string; showArgs: boolean; format: 'text' | 'json' },
+      ) => {
+        await explainCommand(line.join(' '), options, output);
+      },
+    );
 }
 
 function program(): Command {
   const limitlens = new Command('limitlens')
     .description("what nginx's limit_req did, to whom and why")
-    .version('0.1.0')
-    .exitOverride()
-    .configureOutput({ writeErr: (text) => process.stderr.write(text) });
-
-  withLogOptions(limitlens.command('replay'))
-    .description('every request with its excess, and what the limiter said, as JSON lines')
-    .argument('[files...]', 'access and error logs, plain or gzipped; - is standard input')
-    .option('--audit', 'use neither logged outcomes nor error-log lines', false)
-    .addOption(
-      new Option('--format <format>', 'output').choices(['jsonl', 'json', 'text']).default('jsonl'),
-    )
-    .action(async (files: string[], options: LogOptions & { audit: boolean }) => {
-      requireConf(options);
-      const { lateness, ...rest } = options;
-      const replayOptions: ReplayOptions = { ...rest, latenessMs: lateness };
-      await replay(files, replayOptions, output);
-    });
+    .version(readVersion())
+    .showHelpAfterError('(limitlens help COMMAND tells more)')
+    .exitOverride();
+  addImport(limitlens);
+  addReport(limitlens);
+  addReplay(limitlens);
+  addExplain(limitlens);
   return limitlens;
 }
 
-async function main(): Promise<number> {
+/** Runs the command given. @returns the exit code */
+async function main(): Promise<void> {
   try {
     await program().parseAsync();
-    return EXIT.ok;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    if (error instanceof InputError) {
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    } else if (error instanceof InputError) {
       output.note(`limitlens: ${error.message}`);
-      return error.exitCode;
+      process.exitCode = error.exitCode;
+    } else {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      output.note(`limitlens: this is a bug, please report it\n${text}`);
+      process.exitCode = EXIT.software;
     }
-    output.note(`limitlens: a bug, please report it\n${(error as Error).stack ?? String(error)}`);
-    return EXIT.software;
   }
 }
 
-process.exitCode = await main();
+await main();

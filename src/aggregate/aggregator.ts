@@ -16,7 +16,7 @@ import type { WaitingLine } from '../replay/line-join.js';
 import type { ReplaySession } from '../replay/session.js';
 import { STATUS } from '../replay/status.js';
 import { Examples } from './examples.js';
-import { Totals, type ImportSummary } from './import-summary.js';
+import { SummedSink, type ImportSummary } from './import-summary.js';
 import { excessOf, LimitCounter, type LimitCounterSnapshot } from './limit-counter.js';
 import { LimitRows } from './limit-rows.js';
 import { LineCounts, type LineCountsSnapshot, type LineKind } from './line-counts.js';
@@ -54,10 +54,9 @@ export interface AggregatorSnapshot {
 export class Aggregator {
   readonly #session: ReplaySession;
   readonly #pool: EventPool;
-  readonly #sink: RowSink;
+  readonly #sink: SummedSink;
   readonly #instance: string;
   readonly #plans: RulePlans;
-  readonly #totals = new Totals();
   readonly #responses: Responses;
   readonly #limits: LimitCounter;
   readonly #unmatched: UnmatchedLines;
@@ -68,12 +67,15 @@ export class Aggregator {
   /** Begin of the open bucket; NaN before the first decision. */
   #bucketMs = NaN;
   #bucketEndMs = -Infinity;
-  /** The latest time that a decision or a line without one has shown. */
-  #latestMs = -Infinity;
+  #firstMs = -Infinity;
+  #lastMs = -Infinity;
+  #unmatchedMs = -Infinity;
+  #unmatchedCount = 0;
 
   /** @param session the replay whose decisions come; its rules and zones must be complete */
   constructor(session: ReplaySession, options: AggregatorOptions) {
-    const { instance, sink } = options;
+    const { instance } = options;
+    const sink = new SummedSink(options.sink);
     this.#session = session;
     this.#pool = session.engine.pool;
     this.#sink = sink;
@@ -83,7 +85,6 @@ export class Aggregator {
     this.#limits = new LimitCounter(
       session,
       this.#plans,
-      this.#totals,
       options.keysPerMinute ?? DEFAULT_KEYS_PER_MINUTE,
       options.mostKeysPerMinute ?? DEFAULT_MOST_KEYS,
     );
@@ -95,18 +96,14 @@ export class Aggregator {
   /** Counts a decision, while its event and its details are still there. */
   decide(event: number): void {
     const pool = this.#pool;
-    const totals = this.#totals;
     const ms = pool.estMs[event]!;
     if (ms >= this.#bucketEndMs) this.#roll(ms);
+    if (this.#lastMs === -Infinity) this.#firstMs = ms;
     const isInferred = (pool.flags[event]! & FLAG.inferred) !== 0;
     const told = isInferred ? STATUS.unknown : pool.logged[event]!;
     const source = pool.source[event]!;
     const rules = pool.rules[event]!;
-    totals.requests++;
-    totals.lastMs = ms;
-    this.#latestMs = ms;
-    totals.byLogged[told]!++;
-    if (source !== SOURCE.none) totals.bySource[source]!++;
+    this.#lastMs = ms;
     if (rules < 0) {
       this.#responses.count(this.#plans.nowhere, pool.httpStatus[event]!, source, told);
       if (told > STATUS.none) this.#limits.countRuleUnknown();
@@ -125,8 +122,8 @@ export class Aggregator {
     const limit = this.#plans.onlyLimit(line.zone, line.server);
     this.#unmatched.count(this.#sink, this.#instance, line, limit);
     this.#limits.noteUnmatched(line, limit);
-    this.#totals.unmatchedLines++;
-    this.#latestMs = Math.max(this.#latestMs, line.secondMs);
+    this.#unmatchedCount++;
+    this.#unmatchedMs = Math.max(this.#unmatchedMs, line.secondMs);
   }
 
   /** Counts one line as read. @param atMs its time; NaN when it has none */
@@ -136,7 +133,6 @@ export class Aggregator {
 
   /** Counts `n` lines of one bucket at once. */
   lines(source: string, atMs: number, kind: LineKind, reason: string, n: number): void {
-    this.#totals.lines[kind] += n;
     this.#lines.count(source, atMs, kind, reason, n);
   }
 
@@ -163,8 +159,8 @@ export class Aggregator {
     }
     this.#unmatched.flush(this.#sink, this.#instance);
     this.#lines.flush();
-    if (this.#latestMs > -Infinity) {
-      const endMs = Math.floor(this.#latestMs);
+    const endMs = Math.floor(Math.max(this.#lastMs, this.#unmatchedMs));
+    if (endMs > -Infinity) {
       this.#limits.emitFindings(this.#sink, this.#instance);
       this.#limitRows.emit(this.#sink, this.#instance, endMs);
       this.#notes.emitAll(this.#sink, this.#instance, endMs);
@@ -195,7 +191,6 @@ export class Aggregator {
   restore(snapshot: AggregatorSnapshot): void {
     this.#bucketMs = snapshot.bucketMs ?? NaN;
     this.#bucketEndMs = snapshot.bucketMs === null ? -Infinity : snapshot.bucketMs + BUCKET_MS;
-    this.#latestMs = snapshot.bucketMs ?? -Infinity;
     this.#responses.restore(snapshot.responses);
     this.#limits.restore(snapshot.limits);
     this.#unmatched.restore(snapshot.unmatched);
@@ -205,15 +200,19 @@ export class Aggregator {
     this.#limitRows.restore(snapshot.emittedConfigurations);
   }
 
-  /** What was counted since this aggregator was made. */
+  /** What was handed over since this aggregator was made. */
   summary(): ImportSummary {
-    return this.#totals.summary(this.#plans.limits, this.#limits.untrackedKeys);
+    return this.#sink.summary({
+      firstMs: this.#firstMs === -Infinity ? null : this.#firstMs,
+      lastMs: this.#lastMs === -Infinity ? null : this.#lastMs,
+      unmatchedLines: this.#unmatchedCount,
+      untrackedKeys: this.#limits.untrackedKeys,
+    });
   }
 
   /** The first decision of a later bucket: what was open before it is complete. */
   #roll(ms: number): void {
     const bucketMs = spanStartMs(ms, BUCKET_MS);
-    if (Number.isNaN(this.#totals.firstMs)) this.#totals.firstMs = ms;
     if (!Number.isNaN(this.#bucketMs)) {
       this.#emitBucket();
       if (spanStartMs(ms, MINUTE_MS) !== spanStartMs(this.#bucketMs, MINUTE_MS)) {

@@ -1,16 +1,13 @@
 /**
  * What an import counted, all in all: the few numbers it prints at its end.
  *
- * Counts are those since this process began, not those of the imports before it.
+ * They are the sums of the rows handed over, so they are what the store has gained: complete after
+ * flush(), and without what an earlier process had handed over before this one went on.
  */
-import { SOURCE_WORDS } from '../attribution/source.js';
-import { STATUS_WORDS } from '../replay/status.js';
-import { AGREEMENT, AGREEMENT_WORDS, type AgreementWord } from './agreement-classes.js';
-import type { LineKind } from './line-counts.js';
-import type { Names } from './names.js';
+import { AGREEMENT_WORDS, EXPLAINED, type AgreementWord } from './agreement-classes.js';
+import { LINE_KINDS, type LineKind } from './line-counts.js';
 import { OUTCOME_WORDS, type OutcomeWord } from './outcome-words.js';
-
-const WORDS = OUTCOME_WORDS.length;
+import type { RowSink, RowTable } from './rows.js';
 
 export interface ZoneSummary {
   readonly kind: string;
@@ -37,75 +34,72 @@ export interface ImportSummary {
   readonly untrackedKeys: number;
 }
 
-export class Totals {
-  requests = 0;
-  unmatchedLines = 0;
-  firstMs = NaN;
-  lastMs = NaN;
-  readonly byLogged = new Float64Array(STATUS_WORDS.length);
-  readonly bySource = new Float64Array(SOURCE_WORDS.length);
-  readonly byClass = new Float64Array(AGREEMENT_WORDS.length);
-  readonly lines: Record<LineKind, number> = {
-    access: 0,
-    error: 0,
-    limit_line: 0,
-    other: 0,
-    unparsable: 0,
-    duplicate: 0,
-  };
-  /** By number of the limit's names, then by outcome. */
-  #outcomes = new Float64Array(64 * WORDS);
+/** Reads the sums off the rows on their way to the store. */
+export class SummedSink implements RowSink {
+  readonly #sink: RowSink;
+  readonly #byLogged = new Map<string, number>();
+  readonly #bySource = new Map<string, number>();
+  readonly #byClass = new Map<string, number>();
+  readonly #byKind = new Map<string, number>();
+  readonly #zones = new Map<string, Map<string, number>>();
 
-  countOutcome(limit: number, word: number): void {
-    const cell = limit * WORDS + word;
-    if (cell >= this.#outcomes.length) {
-      const longer = new Float64Array(Math.max(cell + 1, this.#outcomes.length * 2));
-      longer.set(this.#outcomes);
-      this.#outcomes = longer;
-    }
-    this.#outcomes[cell]!++;
+  constructor(sink: RowSink) {
+    this.#sink = sink;
   }
 
-  /** @param limits names of limits: kind, zone, server, location */
-  summary(limits: Names, untrackedKeys: number): ImportSummary {
-    const agreement = byWord(AGREEMENT_WORDS, this.byClass);
-    const sum = this.byClass.reduce((total, count) => total + count, 0);
+  row(table: RowTable, row: readonly unknown[]): void {
+    if (table === 'responses') this.#seeResponse(row as ResponseRow);
+    else if (table === 'zone_outcomes') this.#seeOutcome(row as OutcomeRow);
+    else if (table === 'agreement') add(this.#byClass, row[3] as string, row[4] as number);
+    else if (table === 'line_counts') add(this.#byKind, row[3] as string, row[5] as number);
+    this.#sink.row(table, row);
+  }
+
+  /** Sums of all rows so far; what the aggregator alone knows is given. */
+  summary(rest: RestOfSummary): ImportSummary {
+    const agreement = inOrder(AGREEMENT_WORDS, this.#byClass);
+    const known = AGREEMENT_WORDS.filter((word) => word !== EXPLAINED && word !== 'not_logged');
+    const byLimitReqStatus = Object.fromEntries(this.#byLogged);
+    const requests = [...this.#byLogged.values()].reduce((sum, n) => sum + n, 0);
     return {
-      requests: this.requests,
-      firstMs: Number.isNaN(this.firstMs) ? null : this.firstMs,
-      lastMs: Number.isNaN(this.lastMs) ? null : this.lastMs,
-      byLimitReqStatus: byWord(
-        STATUS_WORDS.map((word) => word ?? ''),
-        this.byLogged,
-      ),
-      bySource: byWord(SOURCE_WORDS.slice(1) as string[], this.bySource.subarray(1)),
-      zones: this.#zones(limits),
+      requests,
+      ...rest,
+      byLimitReqStatus,
+      bySource: Object.fromEntries(this.#bySource),
+      zones: Array.from(this.#zones, ([names, sums]): ZoneSummary => {
+        const [kind, zone] = JSON.parse(names) as [string, string];
+        return { kind, zone, outcomes: inOrder(OUTCOME_WORDS, sums) };
+      }),
       agreement,
-      compared: sum - this.byClass[AGREEMENT.explained]! - this.byClass[AGREEMENT.not_logged]!,
-      unmatchedLines: this.unmatchedLines,
-      lines: { ...this.lines },
-      untrackedKeys,
+      compared: known.reduce((sum, word) => sum + agreement[word], 0),
+      lines: inOrder(LINE_KINDS, this.#byKind),
     };
   }
 
-  #zones(limits: Names): ZoneSummary[] {
-    const zones = new Map<string, { kind: string; zone: string; sums: Float64Array }>();
-    for (const [number, [kind = '', zone = '']] of limits.list.entries()) {
-      const key = JSON.stringify([kind, zone]);
-      const known = zones.get(key) ?? { kind, zone, sums: new Float64Array(WORDS) };
-      zones.set(key, known);
-      for (let word = 0; word < WORDS; word++) {
-        known.sums[word]! += this.#outcomes[number * WORDS + word] ?? 0;
-      }
-    }
-    return Array.from(zones.values(), ({ kind, zone, sums }) => {
-      return { kind, zone, outcomes: byWord(OUTCOME_WORDS, sums) };
-    });
+  #seeResponse([, , , , , source, limitReqStatus, requests]: ResponseRow): void {
+    add(this.#byLogged, limitReqStatus, requests);
+    if (source !== '') add(this.#bySource, source, requests);
+  }
+
+  #seeOutcome([, zone, kind, , , , outcome, requests]: OutcomeRow): void {
+    const names = JSON.stringify([kind, zone]);
+    const sums = this.#zones.get(names) ?? new Map<string, number>();
+    this.#zones.set(names, sums);
+    add(sums, outcome, requests);
   }
 }
 
-function byWord<W extends string>(words: readonly W[], counts: Float64Array): Record<W, number> {
-  const sums = {} as Record<W, number>;
-  for (const [i, word] of words.entries()) sums[word] = (sums[word] ?? 0) + counts[i]!;
-  return sums;
+type ResponseRow = [string, string, string, number, number, string, string, number];
+type OutcomeRow = [string, string, string, string, string, number, string, number];
+type RestOfSummary = Pick<ImportSummary, 'firstMs' | 'lastMs' | 'unmatchedLines' | 'untrackedKeys'>;
+
+function add(sums: Map<string, number>, word: string, count: number): void {
+  sums.set(word, (sums.get(word) ?? 0) + count);
+}
+
+function inOrder<W extends string>(
+  words: readonly W[],
+  sums: ReadonlyMap<string, number>,
+): Record<W, number> {
+  return Object.fromEntries(words.map((word) => [word, sums.get(word) ?? 0])) as Record<W, number>;
 }

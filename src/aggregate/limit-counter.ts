@@ -14,9 +14,8 @@ import type { WaitingLine } from '../replay/line-join.js';
 import type { ReplaySession } from '../replay/session.js';
 import { isRejected, OUTCOME, STATUS } from '../replay/status.js';
 import { AGREEMENT, AGREEMENT_WORDS } from './agreement-classes.js';
-import { agreementClass, isExplained } from './agreement.js';
+import { agreementClass, isPossible } from './agreement.js';
 import { BurstFindings, type ImpliedBurst } from './burst-findings.js';
-import type { Totals } from './import-summary.js';
 import { KeyMinutes, type KeyMinute } from './key-minutes.js';
 import { decidingLimit, effectiveStatus, outcomeOf, WORD } from './outcome-words.js';
 import { RejectShares, type ZoneShares } from './reject-shares.js';
@@ -45,7 +44,6 @@ export class LimitCounter {
   readonly #pool: EventPool;
   readonly #session: ReplaySession;
   readonly #plans: RulePlans;
-  readonly #totals: Totals;
   readonly #outcomes: ZoneOutcomes;
   readonly #states: ZoneStates;
   readonly #histogram: ZoneCounts;
@@ -58,14 +56,12 @@ export class LimitCounter {
   constructor(
     session: ReplaySession,
     plans: RulePlans,
-    totals: Totals,
     keysPerMinute: number,
     mostKeysPerMinute: number,
   ) {
     this.#pool = session.engine.pool;
     this.#session = session;
     this.#plans = plans;
-    this.#totals = totals;
     const { zones } = session.generations;
     this.#outcomes = new ZoneOutcomes(plans.limits);
     this.#states = new ZoneStates(zones);
@@ -86,8 +82,17 @@ export class LimitCounter {
    */
   count(event: number, plan: RulePlan, told: number): number {
     const pool = this.#pool;
-    const status = effectiveStatus(pool, event);
     const { limits } = plan;
+    if (limits.length === 1 && told === STATUS.passed && pool.verdict[event] === STATUS.passed) {
+      // Nearly every request: nothing is left to find out.
+      const slot = event * pool.stride;
+      if (pool.keyId[slot]! >= 0) {
+        this.#measure(event, plan, 0, WORD.passed);
+        this.#agreement.count(plan.zoneNumbers[0]!, AGREEMENT.agree);
+        return -1;
+      }
+    }
+    const status = effectiveStatus(pool, event);
     if (status <= STATUS.none) {
       if (limits.length > 0) this.#countSkipped(event, plan);
       return -1;
@@ -98,16 +103,17 @@ export class LimitCounter {
     }
     const deciding = decidingLimit(pool, event, status, limits);
     const agreement = this.#agreementOf(event, plan, told);
-    const explained = told !== STATUS.unknown && isExplained(pool, event);
+    // Those that agree are explained as well, and added at the end of the minute.
+    const isExplained =
+      told !== STATUS.unknown && agreement !== AGREEMENT.agree && isPossible(pool, event);
     for (let i = 0; i < limits.length; i++) {
       const word = outcomeOf(pool, event, i, status, deciding);
-      this.#totals.countOutcome(plan.limitNumbers[i]!, word);
       if (word >= WORD.skipped) {
         this.#outcomes.count(plan.limitNumbers[i]!, word);
         continue;
       }
       this.#measure(event, plan, i, word);
-      this.#compare(event, plan, i, agreement, explained);
+      this.#compare(event, plan, i, agreement, isExplained);
     }
     if (deciding >= 0 && isRejected(status)) this.#noteBurst(event, plan, deciding);
     return deciding;
@@ -116,14 +122,13 @@ export class LimitCounter {
   /** Counts a request that nginx limited somewhere, though its rule set is not known or has no limit. */
   countRuleUnknown(): void {
     this.#agreement.count(this.#plans.noZone, AGREEMENT.rule_unknown);
-    this.#totals.byClass[AGREEMENT.rule_unknown]!++;
   }
 
   /** Counts a request with its limit_conn zones, as far as its $limit_conn_status tells. */
   countConnections(event: number, plan: RulePlan): void {
     const status = this.#pool.connLogged[event]!;
     if (status === STATUS.passed) {
-      for (const number of plan.connNumbers) this.#countConnection(number, WORD.passed);
+      for (const number of plan.connNumbers) this.#outcomes.count(number, WORD.passed);
       return;
     }
     if (!isRejected(status)) return;
@@ -137,7 +142,7 @@ export class LimitCounter {
       : isExhausted
         ? WORD.exhausted
         : WORD.rejected;
-    this.#countConnection(plan.connNumbers[0]!, word);
+    this.#outcomes.count(plan.connNumbers[0]!, word);
   }
 
   /** A rejection whose request is in no access log shows a burst all the same. */
@@ -158,6 +163,7 @@ export class LimitCounter {
 
   emitMinute(sink: RowSink, instance: string, minuteS: number): void {
     this.#histogram.emit(sink, 'excess_histogram', instance, minuteS);
+    this.#addExplained();
     this.#agreement.emit(sink, 'agreement', instance, minuteS, AGREEMENT_WORDS);
     for (const [i, keys] of this.#keys.entries()) {
       const zone = this.#session.generations.zones[i]!.name;
@@ -199,6 +205,13 @@ export class LimitCounter {
     this.#shares.restore(snapshot.shares);
   }
 
+  #addExplained(): void {
+    for (const { zone, class: inClass, requests } of this.#agreement.cells()) {
+      if (inClass !== AGREEMENT.agree) continue;
+      this.#agreement.count(this.#plans.zones.of(zone), AGREEMENT.explained, requests);
+    }
+  }
+
   /** No limit decided: that counts where it was for want of keys alone. */
   #countSkipped(event: number, plan: RulePlan): void {
     const pool = this.#pool;
@@ -206,10 +219,7 @@ export class LimitCounter {
     for (let i = 0; i < plan.limits.length; i++) {
       if (pool.outcome[base + i] !== OUTCOME.skipped) return;
     }
-    for (const number of plan.limitNumbers) {
-      this.#outcomes.count(number, WORD.skipped);
-      this.#totals.countOutcome(number, WORD.skipped);
-    }
+    for (const number of plan.limitNumbers) this.#outcomes.count(number, WORD.skipped);
   }
 
   #measure(event: number, plan: RulePlan, position: number, word: number): void {
@@ -256,22 +266,17 @@ export class LimitCounter {
     plan: RulePlan,
     position: number,
     agreement: number,
-    explained: boolean,
+    isExplained: boolean,
   ): void {
     const zone = plan.zoneNumbers[position]!;
-    const { byClass } = this.#totals;
     const key = this.#pool.keyId[event * this.#pool.stride + position]!;
     if (key === NO_KEY) return;
     if (key === UNKNOWN_KEY && agreement !== AGREEMENT.not_logged) {
       this.#agreement.count(zone, AGREEMENT.key_not_derivable);
-      byClass[AGREEMENT.key_not_derivable]!++;
       return;
     }
     this.#agreement.count(zone, agreement);
-    byClass[agreement]!++;
-    if (!explained) return;
-    this.#agreement.count(zone, AGREEMENT.explained);
-    byClass[AGREEMENT.explained]!++;
+    if (isExplained) this.#agreement.count(zone, AGREEMENT.explained);
   }
 
   #noteBurst(event: number, plan: RulePlan, position: number): void {
@@ -281,11 +286,6 @@ export class LimitCounter {
     const limit = plan.limits[position]!;
     const largest = this.#plans.largestBurstMilliReq(limit.zone.name);
     this.#bursts.note(plan.subjects[position]!, limit, largest, excess, pool.estMs[event]!);
-  }
-
-  #countConnection(number: number, word: number): void {
-    this.#outcomes.count(number, word);
-    this.#totals.countOutcome(number, word);
   }
 }
 

@@ -7,7 +7,16 @@
  */
 import { BUCKET_MS, spanStartMs, type RowSink } from './rows.js';
 
-export type LineKind = 'access' | 'error' | 'limit_line' | 'other' | 'unparsable' | 'duplicate';
+export const LINE_KINDS = [
+  'access',
+  'error',
+  'limit_line',
+  'other',
+  'unparsable',
+  'duplicate',
+] as const;
+
+export type LineKind = (typeof LINE_KINDS)[number];
 
 const MOST_SAMPLES = 20;
 /** Longest part of a line that a sample shows, in characters. */

@@ -35,8 +35,8 @@ export class ZoneCounts {
     this.#counts = new TouchedSums(1, zones.list.length * classes);
   }
 
-  count(zone: number, inClass: number): void {
-    this.#counts.count(zone * this.#classes + inClass, 1);
+  count(zone: number, inClass: number, requests = 1): void {
+    this.#counts.count(zone * this.#classes + inClass, requests);
   }
 
   /** Hands the rows over, and begins anew. @param words what stands for each class; itself if absent */
@@ -65,7 +65,7 @@ export class ZoneCounts {
   restore(cells: readonly ZoneCell[]): void {
     this.#counts.clear();
     for (const { zone, class: inClass, requests } of cells) {
-      this.#counts.count(this.#zones.of(zone) * this.#classes + inClass, requests);
+      this.count(this.#zones.of(zone), inClass, requests);
     }
   }
 }

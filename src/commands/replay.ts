@@ -2,7 +2,6 @@
  * `limitlens replay`: one line of JSON for each request, in the order in which nginx decided them.
  */
 import { SOURCE_WORDS } from '../attribution/source.js';
-import type { LogHead } from '../input/head.js';
 import { checkTimezone, readConfs } from '../pipeline/confs.js';
 import { runLanes, type LineSink } from '../pipeline/lanes.js';
 import { makeLanes, openLogs, zoneOf } from '../pipeline/open-logs.js';
@@ -74,7 +73,6 @@ export async function replay(
   };
   const lanes = await makeLanes(logs, session, sink, {
     zone: zoneOf(logs.access, options.timezone),
-    startOf: (head: LogHead) => (head.path === '-' ? 0 : 0),
     ...(options.chunkBytes === undefined ? {} : { chunkBytes: options.chunkBytes }),
     stdin: stdin.reader,
   });

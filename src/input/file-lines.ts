@@ -36,6 +36,8 @@ export interface FileLinesOptions {
   readonly isGzip: boolean;
   /** Where to begin, in bytes of content. */
   readonly fromOffset: number;
+  /** Where to end, in bytes of content; a plain file that grows meanwhile is left for next time. */
+  readonly toOffset?: number;
   readonly chunkBytes?: number;
 }
 
@@ -52,6 +54,7 @@ export class FileLines implements LineReader {
   #stream: Readable | undefined;
   #chunks: AsyncIterator<Buffer> | undefined;
   #skip = 0;
+  readonly #toOffset: number;
   /** Filled part of the buffer, and where the next line begins in it. */
   #filled = 0;
   #at = 0;
@@ -67,6 +70,7 @@ export class FileLines implements LineReader {
     this.#isGzip = options.isGzip;
     this.#chunkBytes = options.chunkBytes ?? DEFAULT_CHUNK_BYTES;
     this.bytes = new Uint8Array(this.#chunkBytes * 2);
+    this.#toOffset = options.toOffset ?? Infinity;
     this.#base = options.fromOffset;
     this.#position = options.fromOffset;
     if (options.isGzip) this.#openGzip(options.fromOffset);
@@ -145,7 +149,9 @@ export class FileLines implements LineReader {
 
   #fillFromFile(): void {
     this.#makeRoom(this.#chunkBytes);
-    const read = readSync(this.#fd, this.bytes, this.#filled, this.#chunkBytes, this.#position);
+    const wanted = Math.min(this.#chunkBytes, this.#toOffset - this.#position);
+    const read =
+      wanted <= 0 ? 0 : readSync(this.#fd, this.bytes, this.#filled, wanted, this.#position);
     if (read === 0) this.#isAtEnd = true;
     this.#position += read;
     this.#filled += read;

@@ -9,7 +9,7 @@
  */
 import { Buffer } from 'node:buffer';
 import { createReadStream } from 'node:fs';
-import { pipeline, type Readable, type Transform } from 'node:stream';
+import { pipeline, Readable, type Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import split2 from 'split2';
 import { gzipError, type LineReader } from './file-lines.js';
@@ -97,11 +97,14 @@ export async function openStreamLines(
   path: string,
   isGzip: boolean,
   fromOffset: number,
+  toOffset = Infinity,
 ): Promise<StreamLines> {
   if (!isGzip) {
+    if (toOffset <= fromOffset) return new StreamLines(Readable.from([]), path, fromOffset, true);
     const file = createReadStream(path, {
       encoding: 'latin1',
       start: fromOffset,
+      end: toOffset - 1,
       highWaterMark: CHUNK_BYTES,
     });
     return new StreamLines(file, path, fromOffset, true);

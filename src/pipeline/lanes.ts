@@ -8,6 +8,7 @@
 import type { ErrorLine } from '../../parsers/error/error-line.js';
 import { PrefixStripper } from '../../parsers/prefix.js';
 import type { LogClock } from '../../parsers/time.js';
+import { InputError } from '../errors.js';
 import type { LineReader } from '../input/file-lines.js';
 import type { AccessFeed } from '../replay/access-feed.js';
 import type { ReplaySession } from '../replay/session.js';
@@ -31,10 +32,16 @@ export interface Lane {
   /** Lines read so far, the pending one included. */
   readonly lines: number;
   readonly firstMs: number;
+  /** Time of the latest line seen. */
+  readonly lastMs: number;
   /** Byte offset behind the last line that was handed on. */
   readonly doneOffset: number;
+  /** Looks at the first line, so that timeMs is that of something real. */
+  begin(): Promise<void>;
   /** Hands on every line up to `limitMs`; then a line is pending, or the log has ended. */
   run(limitMs: number): void | Promise<void>;
+  /** Nothing more is read. */
+  end(): void;
 }
 
 /** How many lines a lane hands on before others get a turn at the event loop. */
@@ -48,6 +55,7 @@ abstract class LineLane implements Lane {
   timeMs = -Infinity;
   lines = 0;
   firstMs = NaN;
+  lastMs = -Infinity;
   doneOffset: number;
   protected readonly session: ReplaySession;
   protected readonly sink: LineSink;
@@ -87,6 +95,15 @@ abstract class LineLane implements Lane {
     return undefined;
   }
 
+  end(): void {
+    this.onEnd();
+    this.timeMs = Infinity;
+  }
+
+  async begin(): Promise<void> {
+    while (!this.#isPending && this.#see(await this.reader.next()));
+  }
+
   async #continue(more: Promise<boolean>, limitMs: number): Promise<void> {
     if (this.#see(await more)) await this.run(limitMs);
   }
@@ -94,8 +111,7 @@ abstract class LineLane implements Lane {
   /** Looks at the line that next() found. @returns false at the end of the log */
   #see(isThere: boolean): boolean {
     if (!isThere) {
-      this.onEnd();
-      this.timeMs = Infinity;
+      this.end();
       return false;
     }
     this.lines++;
@@ -104,6 +120,7 @@ abstract class LineLane implements Lane {
     if (this.#isPending) {
       if (Number.isNaN(this.firstMs)) this.firstMs = ms;
       if (ms > this.timeMs) this.timeMs = ms;
+      this.lastMs = this.timeMs;
     } else {
       this.doneOffset = this.reader.nextOffset;
     }
@@ -283,11 +300,15 @@ export class ErrorLane extends LineLane {
  * Runs lanes until all have ended, always the one whose next line is oldest. Error logs come first
  * in the list: at the same time they are read first, for a line is written before its request ends.
  *
+ * @param onDamage told of a log that cannot be read on; what came before it counts
  * @param between called between turns, where the event loop may run: progress, pending inserts
  */
 export async function runLanes(
   lanes: readonly Lane[],
   between: () => Promise<void> | undefined,
+  onDamage: (lane: Lane, error: InputError) => void = (_lane, error) => {
+    throw error;
+  },
 ): Promise<void> {
   for (;;) {
     let first: Lane | undefined;
@@ -302,8 +323,14 @@ export async function runLanes(
       }
     }
     if (first === undefined || first.timeMs === Infinity) return;
-    const awaited = first.run(limitMs);
-    if (awaited !== undefined) await awaited;
+    try {
+      const awaited = first.run(limitMs);
+      if (awaited !== undefined) await awaited;
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      first.end();
+      onDamage(first, error);
+    }
     const wait = between();
     if (wait !== undefined) await wait;
   }

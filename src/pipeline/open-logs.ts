@@ -133,12 +133,16 @@ export function zoneOf(access: readonly AccessFile[], timezone: string | undefin
   return 'system';
 }
 
-/** Where to begin in a file; 0 unless it was read before. */
-export type StartOf = (head: LogHead) => number;
+/** Which part of a file to read, in bytes of content. */
+export interface ContentRange {
+  readonly fromOffset: number;
+  readonly toOffset: number;
+}
 
 export interface LaneOptions {
   readonly zone: LogZone;
-  readonly startOf: StartOf;
+  /** All of a file unless it was read before. */
+  readonly rangeOf?: (head: LogHead) => ContentRange;
   readonly chunkBytes?: number;
   readonly stdin?: LineReader;
 }
@@ -151,24 +155,25 @@ export async function makeLanes(
   options: LaneOptions,
 ): Promise<Lane[]> {
   const lanes: Lane[] = [];
+  const rangeOf = options.rangeOf ?? (() => ({ fromOffset: 0, toOffset: Infinity }));
   for (const [index, file] of logs.errors.entries()) {
     const { path, isGzip } = file.head;
+    const { fromOffset, toOffset } = rangeOf(file.head);
     const reader =
-      path === '-'
-        ? options.stdin!
-        : await openStreamLines(path, isGzip, options.startOf(file.head));
+      path === '-' ? options.stdin! : await openStreamLines(path, isGzip, fromOffset, toOffset);
     const clock = new LogClock(options.zone);
     lanes.push(new ErrorLane(path, reader, session, sink, file.isPrefixed, clock, index));
   }
   for (const [index, file] of logs.access.entries()) {
     const { path, isGzip } = file.head;
     const { chunkBytes } = options;
+    const range = rangeOf(file.head);
     const reader =
       path === '-'
         ? options.stdin!
         : new FileLines(path, {
             isGzip,
-            fromOffset: options.startOf(file.head),
+            ...range,
             ...(chunkBytes === undefined ? {} : { chunkBytes }),
           });
     const feed = session.accessFeed(file.scanner, file.servers);

@@ -89,9 +89,9 @@ export class AccessFeed {
     const status = fields.httpStatus(bytes);
     pool.httpStatus[event] = status;
     pool.upstreamStatus[event] = fields.upstreamStatus(bytes);
-    pool.connLogged[event] = fields.limitConnStatus(bytes);
+    pool.connLogged[event] = fields.limitConnStatus();
     const { isAudit } = this.#context;
-    const inLog = fields.limitReqStatus(bytes);
+    const inLog = fields.limitReqStatus();
     const logged = isAudit ? STATUS.unknown : inLog;
     pool.logged[event] = logged;
     if (isAudit) pool.auditLogged[event] = inLog;

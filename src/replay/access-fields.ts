@@ -124,12 +124,12 @@ export class AccessFields {
   }
 
   /** STATUS code of $limit_req_status. */
-  limitReqStatus(bytes: Uint8Array): number {
-    return this.#limitStatus(bytes, this.#reqStatus);
+  limitReqStatus(): number {
+    return this.#limitStatus(this.#reqStatus);
   }
 
-  limitConnStatus(bytes: Uint8Array): number {
-    return this.#limitStatus(bytes, this.#connStatus);
+  limitConnStatus(): number {
+    return this.#limitStatus(this.#connStatus);
   }
 
   /** The last upstream's status, 0 when no upstream was asked or answered, -1 when not logged. */
@@ -219,7 +219,7 @@ export class AccessFields {
     return parseInteger(bytes, this.scanner.starts[index]!, this.scanner.ends[index]!);
   }
 
-  #limitStatus(bytes: Uint8Array, index: number): number {
+  #limitStatus(index: number): number {
     if (index < 0) return STATUS.unknown;
     const start = this.scanner.starts[index]!;
     const length = this.scanner.ends[index]! - start;

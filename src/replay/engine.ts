@@ -117,6 +117,11 @@ export class ReplayEngine {
     return this.#calendar.cursorMs;
   }
 
+  /** Goes on behind another replay: what it judged is not judged again. */
+  startAt(cursorMs: number): void {
+    this.#calendar.cursorMs = cursorMs;
+  }
+
   /**
    * Hands over an event taken from the pool and filled in. It belongs to the engine from here, and
    * is released after onDecision.

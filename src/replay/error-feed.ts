@@ -53,6 +53,11 @@ export class ErrorFeed {
     this.#fileCount = fileCount;
   }
 
+  /** Lines to come rank behind this one. */
+  startAfter(rank: number): void {
+    this.#rank = Math.max(this.#rank, rank + 1);
+  }
+
   /** Parses a line; its time with `clock`. The time is NaN where the line has none. */
   parse(line: string, clock: LogClock): { parsed: ErrorLine; secondMs: number } {
     const parsed = parseErrorLine(line);

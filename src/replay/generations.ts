@@ -71,6 +71,25 @@ export class Generations {
     this.#byPid.set(pid, Math.max(this.#reloads, byTime));
   }
 
+  /** The zones in force at the end. */
+  currentZones(): { readonly zone: ZoneReplay; readonly key: string }[] {
+    return [...this.#current.values()];
+  }
+
+  /** The zones of the first configuration, as it reads them. */
+  firstZones(): {
+    readonly zone: ZoneReplay;
+    readonly key: string;
+    readonly rateMilliRps: number;
+  }[] {
+    const { conf } = this.list[0]!;
+    return [...conf.reqZones.values()].map((zone) => ({
+      zone: this.zones.find((replay) => replay.name === zone.name)!,
+      key: zone.keyExpression,
+      rateMilliRps: zone.rateMilliRps,
+    }));
+  }
+
   #add(input: GenerationInput): void {
     const { conf } = input;
     for (const zone of conf.reqZones.values()) {

@@ -172,6 +172,11 @@ export class LineJoin {
     if (this.#alerts.size > 10_000) dropOld(this.#alerts, beforeMs);
   }
 
+  /** The lines nobody has taken yet, oldest first. */
+  pending(): WaitingLine[] {
+    return this.#queue.slice(this.#queueAt).filter((line) => !line.isUsed);
+  }
+
   #use(line: WaitingLine): WaitingLine {
     line.isUsed = true;
     this.joined++;

@@ -19,6 +19,7 @@ import { ErrorFeed } from './error-feed.js';
 import { Generations, type GenerationInput } from './generations.js';
 import { LineJoin, type WaitingLine } from './line-join.js';
 import type { RuleRow } from './limit-table.js';
+import { restoreZone, snapshotZone, type SessionState } from './session-state.js';
 import { isRejected, STATUS } from './status.js';
 
 /** The clocks of nginx's workers are cached once per turn of their event loops. */
@@ -122,10 +123,48 @@ export class ReplaySession {
     );
   }
 
-  /** Judges all that waits, at the end of the input. */
-  finish(): void {
+  /**
+   * Judges all that waits, at the end of the input.
+   *
+   * @param mayGoOn whether another import may bring the requests of the last lines
+   */
+  finish(mayGoOn = false): void {
     this.engine.flush();
-    this.join.expire(Infinity, this.#options.onUnmatchedLine);
+    const untilMs = mayGoOn ? this.#latestMs - 2 * this.#options.latenessMs : Infinity;
+    this.join.expire(untilMs, this.#options.onUnmatchedLine);
+  }
+
+  /** The latest time of any line handed in; -Infinity before the first. */
+  get latestMs(): number {
+    return this.#latestMs;
+  }
+
+  /** What another session goes on from; after finish(). */
+  snapshot(): SessionState {
+    const { generations } = this;
+    return {
+      version: 1,
+      cursorMs: this.engine.cursorMs,
+      masterPid: this.#masterPid,
+      zones: generations.currentZones().map(({ zone, key }) => snapshotZone(zone, key)),
+      lines: this.join.pending(),
+    };
+  }
+
+  /** Goes on where the other session ended; before the first line. */
+  restore(state: SessionState): void {
+    const { generations } = this;
+    const byName = new Map(state.zones.map((zone) => [zone.name, zone]));
+    for (const { zone, key, rateMilliRps } of generations.firstZones()) {
+      const old = byName.get(zone.name);
+      if (old === undefined || old.sizeBytes !== zone.sizeBytes) continue;
+      if (old.keyExpression === key) restoreZone(zone, old, rateMilliRps);
+    }
+    this.engine.startAt(state.cursorMs);
+    this.errorFeed.startAfter(state.lines.reduce((rank, line) => Math.max(rank, line.rank), -1));
+    for (const line of state.lines) if (!this.#options.isAudit) this.join.add({ ...line });
+    this.#masterPid = state.masterPid;
+    this.#hasBegun = true;
   }
 
   /** A log that does not show nginx starting began in the middle: keys may be in debt already. */

@@ -33,12 +33,12 @@ export interface ZoneReplayOptions {
 }
 
 /** A key's state as nginx would hold it had the zone no end. */
-interface Shadow {
+export interface Shadow {
   excessMilliReq: number;
   lastMs: number;
 }
 
-interface Ghost {
+export interface Ghost {
   keyId: number;
   excessMilliReq: number;
   lastMs: number;
@@ -59,7 +59,7 @@ export class ZoneReplay {
   readonly name: string;
   readonly sizeBytes: number;
   /** Holds the keys' bytes; what a node, a shadow or a waiting request needs is retained. */
-  readonly keys: KeyTable;
+  keys: KeyTable;
   memory: ZoneMemory;
   /** Bounds by node, of the excess at memory.lastMs[node]. */
   low = new Float64Array(1024);
@@ -173,6 +173,31 @@ export class ZoneReplay {
       nameLength: memory.nameLength,
       rateMilliRps: memory.rateMilliRps,
     });
+  }
+
+  shadowEntries(): [number, Shadow][] {
+    return [...this.#shadows];
+  }
+
+  ghostEntries(): Ghost[] {
+    return [...this.#ghosts];
+  }
+
+  /** Takes over what another replay of this zone remembered; its keys are retained already. */
+  adopt(
+    shadows: readonly (readonly [number, Shadow])[],
+    ghosts: readonly Ghost[],
+    evictions: number,
+  ): void {
+    for (const [keyId, shadow] of shadows) this.#shadows.set(keyId, { ...shadow });
+    this.#ghosts.push(...ghosts);
+    this.counts.evictions = evictions;
+    this.warmUntilMs = -Infinity;
+  }
+
+  /** Room for bounds of this many nodes. */
+  makeRoom(nodes: number): void {
+    while (this.low.length < nodes) this.#grow();
   }
 
   #drop(node: number, keyId: number): void {

@@ -1,0 +1,329 @@
+/**
+ * Batch import: reads what of the given logs was not counted before, replays it, and stores the
+ * aggregates exactly once.
+ *
+ * One import is one sequence of the store: the intent names the ranges of bytes, the blocks carry
+ * tokens, the commit holds the model's state and the places reached. After a crash the same ranges
+ * make the same blocks, so the import is simply run again.
+ */
+import { hostname } from 'node:os';
+import { Aggregator } from '../aggregate/aggregator.js';
+import type { ImportSummary } from '../aggregate/import-summary.js';
+import { EXIT, InputError } from '../errors.js';
+import type { LineReader } from '../input/file-lines.js';
+import { hashBytes, type LogHead } from '../input/head.js';
+import { AccessFields } from '../replay/access-fields.js';
+import type { GenerationInput } from '../replay/generations.js';
+import { ReplaySession } from '../replay/session.js';
+import type { SessionState } from '../replay/session-state.js';
+import type { Store } from '../store/store.js';
+import type { Checkpoint, Intent, SourceProgress } from '../store/write-ahead.js';
+import type { DeadLetters } from './dead-letters.js';
+import { contentBefore, findKnown, headHash, type KnownRange } from './known-sources.js';
+import { runLanes, type Lane, type LineSink } from './lanes.js';
+import { makeLanes, zoneOf, type ContentRange, type OpenedLogs } from './open-logs.js';
+import { RowBlocks } from './row-blocks.js';
+
+export interface ImportOptions {
+  readonly instance: string;
+  readonly generations: readonly GenerationInput[];
+  readonly latenessMs: number;
+  readonly timezone?: string;
+  readonly chunkBytes?: number;
+  readonly deadLetters?: DeadLetters;
+  readonly stdin?: LineReader;
+  /** Said once, for a person. */
+  readonly onNote: (note: string) => void;
+  /** Bytes of content read, over all logs. */
+  readonly onProgress?: (doneBytes: number) => void;
+}
+
+export interface ImportResult {
+  readonly summary: ImportSummary;
+  readonly files: readonly ImportedFile[];
+  readonly notes: readonly string[];
+  /** The state of the limiter at the end was kept for the next import. */
+  readonly isNewest: boolean;
+}
+
+export interface ImportedFile {
+  readonly path: string;
+  readonly kind: 'access' | 'error' | 'empty';
+  readonly format: string | null;
+  /** Bytes of content counted before, and now. */
+  readonly knownBytes: number;
+  readonly newBytes: number;
+  readonly lines: number;
+  readonly unterminatedBytes: number;
+  /** The read ended early: the gzip data is damaged. */
+  readonly damage: string | null;
+}
+
+interface Planned {
+  readonly head: LogHead;
+  readonly range: KnownRange;
+  readonly toOffset: number;
+}
+
+/** @throws InputError for what the store or an earlier, interrupted import refuses */
+export async function importLogs(
+  logs: OpenedLogs,
+  store: Store,
+  options: ImportOptions,
+): Promise<ImportResult> {
+  const { instance } = options;
+  const checkpoint = await store.checkpoint(instance);
+  const pending = await store.pendingIntent(instance);
+  const planned = await planRanges(logs, checkpoint, pending);
+  const intent: Intent = pending ?? {
+    instance,
+    sequence: (checkpoint?.sequence ?? 0) + 1,
+    ranges: [...planned.values()]
+      .map(({ range, toOffset }) => ({
+        sourceId: range.sourceId,
+        fromByte: range.fromOffset,
+        toByte: toOffset,
+      }))
+      .sort((a, b) => (a.sourceId < b.sourceId ? -1 : 1)),
+    startedBy: `${hostname()}, process ${process.pid}`,
+  };
+  await store.begin(intent);
+  const run = new ImportRun(logs, store, intent, planned, checkpoint, options);
+  return run.finish();
+}
+
+/** What to read of each file. An interrupted import fixed its ranges; they are read again first. */
+async function planRanges(
+  logs: OpenedLogs,
+  checkpoint: Checkpoint | undefined,
+  pending: Intent | undefined,
+): Promise<Map<LogHead, Planned>> {
+  const planned = new Map<LogHead, Planned>();
+  const sources: SourceProgress[] = [...(checkpoint?.sources ?? [])];
+  const fixed = new Map(pending?.ranges.map((range) => [range.sourceId, range]));
+  const seen = new Set<string>();
+  for (const { head } of [...logs.errors, ...logs.access]) {
+    const range = await findKnown(head, sources);
+    const isCopy = seen.has(range.sourceId);
+    seen.add(range.sourceId);
+    const sizeBytes = head.isGzip || head.path === '-' ? Number.MAX_SAFE_INTEGER : head.sizeBytes;
+    const before = fixed.get(range.sourceId);
+    // The same content given twice in one call is read once.
+    const toOffset = isCopy
+      ? range.fromOffset
+      : (before?.toByte ?? (pending ? range.fromOffset : sizeBytes));
+    planned.set(head, { head, range, toOffset });
+  }
+  const missing = [...fixed.keys()].filter((sourceId) => !seen.has(sourceId));
+  if (pending !== undefined && missing.length > 0) {
+    throw new InputError(
+      `an import into instance "${pending.instance}" was interrupted (begun by ${pending.startedBy}), ` +
+        `and ${missing.length} of its ${fixed.size} logs ${missing.length === 1 ? 'is' : 'are'} not among the files given now\n` +
+        '  Run that import again first: it goes on without counting anything twice.',
+      EXIT.io,
+    );
+  }
+  return planned;
+}
+
+class ImportRun {
+  readonly #logs: OpenedLogs;
+  readonly #store: Store;
+  readonly #intent: Intent;
+  readonly #planned: ReadonlyMap<LogHead, Planned>;
+  readonly #checkpoint: Checkpoint | undefined;
+  readonly #options: ImportOptions;
+  readonly #blocks: RowBlocks;
+  readonly #session: ReplaySession;
+  readonly #aggregator: Aggregator;
+  readonly #notes: string[] = [];
+  readonly #damages = new Map<string, string>();
+
+  constructor(
+    logs: OpenedLogs,
+    store: Store,
+    intent: Intent,
+    planned: ReadonlyMap<LogHead, Planned>,
+    checkpoint: Checkpoint | undefined,
+    options: ImportOptions,
+  ) {
+    this.#logs = logs;
+    this.#store = store;
+    this.#intent = intent;
+    this.#planned = planned;
+    this.#checkpoint = checkpoint;
+    this.#options = options;
+    this.#blocks = new RowBlocks(store, intent);
+    const mixed = logs.access.filter((file) => file.isPrefixed || file.head.path === '-').length;
+    this.#session = new ReplaySession({
+      generations: options.generations,
+      isAudit: false,
+      latenessMs: options.latenessMs,
+      usesConnection: logs.access.every((file) => new AccessFields(file.scanner).hasConnection),
+      hasErrorLog: logs.errors.length > 0,
+      errorLogCount: logs.errors.length + mixed,
+      details: 'refused',
+      onDecision: (event) => this.#aggregator.decide(event),
+      onUnmatchedLine: (line) => this.#aggregator.unmatchedLine(line),
+      onMark: (mark, ms) => this.#aggregator.mark(mark, ms, ''),
+      onNote: (note) => this.#note(note),
+    });
+    this.#aggregator = new Aggregator(this.#session, {
+      instance: options.instance,
+      sink: this.#blocks,
+    });
+    for (const note of this.#notes) this.#aggregator.note(note);
+  }
+
+  async finish(): Promise<ImportResult> {
+    const lanes = await makeLanes(this.#logs, this.#session, this.#lineSink(), {
+      zone: zoneOf(this.#logs.access, this.#options.timezone),
+      rangeOf: (head) => this.#rangeOf(head),
+      ...(this.#options.chunkBytes === undefined ? {} : { chunkBytes: this.#options.chunkBytes }),
+      ...(this.#options.stdin === undefined ? {} : { stdin: this.#options.stdin }),
+    });
+    const isNewest = await this.#takeUpState(lanes);
+    await runLanes(
+      lanes,
+      () => this.#between(lanes),
+      (lane, error) => this.#damaged(lane, error),
+    );
+    this.#session.finish(true);
+    this.#aggregator.flush();
+    await this.#blocks.finish();
+    const files = await this.#commit(lanes, isNewest);
+    for (const lane of lanes) lane.reader.close();
+    return { summary: this.#aggregator.summary(), files, notes: this.#notes, isNewest };
+  }
+
+  #rangeOf(head: LogHead): ContentRange {
+    const { range, toOffset } = this.#planned.get(head)!;
+    return { fromOffset: range.fromOffset, toOffset };
+  }
+
+  /** The limiter goes on where the last import ended, unless these logs are from before. */
+  async #takeUpState(lanes: readonly Lane[]): Promise<boolean> {
+    for (const lane of lanes) await lane.begin();
+    const firstMs = Math.min(...lanes.map((lane) => lane.timeMs), Infinity);
+    const before = this.#checkpoint;
+    if (before === undefined || before.state === '' || firstMs === Infinity) return true;
+    const isContinued = [...this.#planned.values()].some(({ range }) => range.fromOffset > 0);
+    if (!isContinued && firstMs < before.logTimeMs) {
+      this.#note(
+        `these logs begin at ${new Date(firstMs).toISOString()}, before what is in the store already ` +
+          `(until ${new Date(before.logTimeMs).toISOString()}): the limiter's state of that time is not ` +
+          'known, the replay starts without it',
+      );
+      return false;
+    }
+    this.#session.restore(JSON.parse(before.state) as SessionState);
+    return true;
+  }
+
+  #lineSink(): LineSink {
+    const { deadLetters } = this.#options;
+    return {
+      onLines: (lane, atMs, kind, reason, count) =>
+        this.#aggregator.lines(lane.name, atMs, kind, reason, count),
+      onUnparsable: (lane, reason, raw) => {
+        const atMs = Number.isFinite(lane.timeMs) ? lane.timeMs : NaN;
+        this.#aggregator.line(lane.name, atMs, 'unparsable', reason);
+        const text = Buffer.from(raw).toString('utf8');
+        this.#aggregator.unparsable(lane.name, lane.reader.offset, reason, text);
+        deadLetters?.write(lane.name, lane.reader.offset, reason, raw);
+      },
+    };
+  }
+
+  #between(lanes: readonly Lane[]): Promise<void> | undefined {
+    const { onProgress } = this.#options;
+    if (onProgress !== undefined) {
+      onProgress(lanes.reduce((sum, lane) => sum + lane.doneOffset, 0));
+    }
+    return this.#blocks.pressure;
+  }
+
+  #damaged(lane: Lane, error: InputError): void {
+    this.#damages.set(lane.name, error.message);
+    this.#note(error.message);
+  }
+
+  #note(note: string): void {
+    this.#notes.push(note);
+    // The session's first notes come while it is being made.
+    (this.#aggregator as Aggregator | undefined)?.note(note);
+    this.#options.onNote(note);
+  }
+
+  async #commit(lanes: readonly Lane[], isNewest: boolean): Promise<ImportedFile[]> {
+    const sources = new Map(this.#checkpoint?.sources.map((source) => [source.sourceId, source]));
+    const files: ImportedFile[] = this.#logs.empty.map((head) => emptyFile(head.path));
+    const heads = [...this.#logs.errors, ...this.#logs.access];
+    for (const [i, file] of heads.entries()) {
+      const lane = lanes[i]!;
+      const { range } = this.#planned.get(file.head)!;
+      files.push({
+        path: file.head.path,
+        kind: file.kind,
+        format: file.kind === 'access' ? file.scanner.format.name : null,
+        knownBytes: range.fromOffset,
+        newBytes: lane.doneOffset - range.fromOffset,
+        lines: lane.lines,
+        unterminatedBytes: lane.reader.unterminatedBytes,
+        damage: this.#damages.get(lane.name) ?? null,
+      });
+      if (file.head.path === '-' || lane.doneOffset === range.fromOffset) continue;
+      sources.set(range.sourceId, await progressOf(file.head, range, lane));
+    }
+    const before = this.#checkpoint;
+    const state = isNewest ? JSON.stringify(this.#session.snapshot()) : before!.state;
+    await this.#store.commit(this.#intent, {
+      instance: this.#intent.instance,
+      sequence: this.#intent.sequence,
+      sources: [...sources.values()],
+      state,
+      logTimeMs: isNewest
+        ? Math.max(this.#session.latestMs, before?.logTimeMs ?? 0)
+        : before!.logTimeMs,
+    });
+    return files;
+  }
+}
+
+function emptyFile(path: string): ImportedFile {
+  return {
+    path,
+    kind: 'empty',
+    format: null,
+    knownBytes: 0,
+    newBytes: 0,
+    lines: 0,
+    unterminatedBytes: 0,
+    damage: null,
+  };
+}
+
+async function progressOf(head: LogHead, range: KnownRange, lane: Lane): Promise<SourceProgress> {
+  const offset = lane.doneOffset;
+  const { known } = range;
+  // A log that was shorter than the head is known better now that it has grown.
+  const sample = head.sample.subarray(0, Math.min(offset, head.sample.length));
+  const own = headHash({ ...head, sample });
+  const tail = (await contentBefore(head, offset)) ?? new Uint8Array(0);
+  return {
+    sourceId: range.sourceId,
+    headHash: own.hash,
+    headLength: own.length,
+    tailHash: hashBytes(tail),
+    offset,
+    lines: (known?.lines ?? 0) + lane.lines,
+    name: head.path,
+    firstMs: known?.firstMs ?? finite(lane.firstMs),
+    lastMs: Math.max(known?.lastMs ?? 0, finite(lane.lastMs)),
+    complete: head.isGzip,
+  };
+}
+
+function finite(ms: number): number {
+  return Number.isFinite(ms) ? Math.floor(ms) : 0;
+}
