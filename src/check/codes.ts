@@ -43,8 +43,7 @@ export const CODES = {
   'limits-not-inherited':
     'limit_req and limit_conn are inherited only by a level that has no such line of its own: ' +
     'the inner list replaces the outer one, it does not add to it.',
-  'log-format-lacks-fields':
-    'A replay is as exact as what is logged. What a missing field costs:',
+  'log-format-lacks-fields': 'A replay is as exact as what is logged. What a missing field costs:',
   'mixed-key-lengths':
     'A zone hands out memory in pages of one slot size each. When short keys hold all pages, a ' +
     'long key finds none: "could not allocate node" in the main error log, and the request is ' +

@@ -42,9 +42,7 @@ export function zoneLine(zone: ZoneLine): string {
 }
 
 /** `limit_req zone=NAME burst=N delay=N;` */
-export function limitLine(
-  limit: Pick<Limit, 'zone' | 'burstMilliReq' | 'delayMilliReq'>,
-): string {
+export function limitLine(limit: Pick<Limit, 'zone' | 'burstMilliReq' | 'delayMilliReq'>): string {
   const { zone, burstMilliReq, delayMilliReq } = limit;
   const burst = burstMilliReq > 0 ? ` burst=${burstMilliReq / 1000}` : '';
   return `limit_req ${word(`zone=${zone}`)}${burst}${delayText(delayMilliReq)};`;
@@ -61,12 +59,12 @@ export function connLimitLine({ zone, connections }: ConnLimit): string {
 
 /** `FILE:LINE`; a comment ends with its line, so a path must not bring another. */
 export function placeText(where: ConfWhere): string {
-  // eslint-disable-next-line no-control-regex
   return `${where.path.replace(/[\x00-\x1f\x7f]/g, '?')}:${where.line}`;
 }
 
-export function inHttp(line: string): string {
-  return `${line}  # in http`;
+/** @param remark begins with its own punctuation */
+export function inHttp(line: string, remark = ''): string {
+  return `${line}  # in http${remark}`;
 }
 
 export function inServer(line: string): string {

@@ -21,7 +21,7 @@ export interface Finding {
   /**
    * The lines to write, in nginx's syntax; null where no line would do. Each ends in a comment
    * that says where it goes: `# in http`, `# in server`, `# beside FILE:LINE` (on the same level),
-   * `# instead of FILE:LINE`.
+   * `# instead of FILE:LINE` or of a directive, written out; a remark may follow a semicolon.
    */
   readonly fix: string | null;
 }

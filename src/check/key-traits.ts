@@ -97,15 +97,20 @@ class KeyReader {
 
   #map(map: MapBlock): Traits {
     const source = this.expression(map.source, undefined);
-    const values = [
-      { value: map.defaultValue, where: map.where, traits: NO_TRAITS },
+    const guardsEmpty = map.entries.some(({ pattern, value }) => pattern === '' && value !== '');
+    const valueOf = (value: string, scope: Scope | undefined): Traits => {
+      const traits = this.expression(value, scope);
+      // The source again is not empty here: that case has a line of its own.
+      return guardsEmpty && sameExpression(value, map.source) ? { ...traits, empty: [] } : traits;
+    };
+    return chosen(source, [
+      { value: map.defaultValue, where: map.where, traits: valueOf(map.defaultValue, undefined) },
       ...map.entries.map(({ pattern, isLiteral, value, where }) => {
-        const names = isLiteral === true ? new Set<string>() : namesIn(pattern);
-        return { value, where, traits: this.expression(value, { source, names }) };
+        const isRegex = isLiteral !== true && pattern.startsWith('~');
+        const scope = isRegex ? scopeOf(pattern, source) : undefined;
+        return { value, where, traits: valueOf(value, scope) };
       }),
-    ];
-    values[0]!.traits = this.expression(map.defaultValue, undefined);
-    return chosen(source, values);
+    ]);
   }
 
   #geo(geo: GeoBlock): Traits {
@@ -121,7 +126,7 @@ class KeyReader {
 interface Alternative {
   readonly value: string;
   readonly where: ConfWhere;
-  traits: Traits;
+  readonly traits: Traits;
 }
 
 /** A value that is one of several, by a source. */
@@ -154,7 +159,9 @@ function chosen(source: Traits, values: readonly Alternative[]): Traits {
 
 /** Parts one behind the other: empty only when all are. */
 function joined(parts: readonly Traits[]): Traits {
-  const canBeEmpty = parts.every(({ empty, longestBytes }) => empty.length > 0 || longestBytes === 0);
+  const canBeEmpty = parts.every(
+    ({ empty, longestBytes }) => empty.length > 0 || longestBytes === 0,
+  );
   return {
     free: union(parts.map(({ free }) => free)),
     choice: union(parts.map(({ choice }) => choice)),
@@ -172,9 +179,20 @@ function captured(source: Traits | undefined): Traits {
   return { ...source, empty: [], emptyByChoice: [] };
 }
 
-function namesIn(pattern: string): ReadonlySet<string> {
+/** `(.{1,48})` at the start: the way to cut a key. */
+const CUT = /^~\*?\^(?:\(\?s\))?\((?:\?P?<\w+>)?\.\{\d*,(\d+)\}\)$/;
+
+function scopeOf(pattern: string, source: Traits): Scope {
   const groups = pattern.matchAll(/\(\?(?:P?<|')([A-Za-z_]\w*)[>']/g);
-  return new Set([...groups].map(([, name]) => name!.toLowerCase()));
+  const names = new Set([...groups].map(([, name]) => name!.toLowerCase()));
+  const cutBytes = CUT.exec(pattern)?.[1];
+  if (cutBytes === undefined) return { source, names };
+  const longestBytes = Math.min(source.longestBytes, Number(cutBytes));
+  return { source: { ...source, longestBytes, isMixed: false }, names };
+}
+
+function sameExpression(a: string, b: string): boolean {
+  return JSON.stringify(parseExpression(a)) === JSON.stringify(parseExpression(b));
 }
 
 function union(sets: readonly ReadonlySet<string>[]): ReadonlySet<string> {

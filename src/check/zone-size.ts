@@ -91,7 +91,7 @@ export function sizeText(sizeBytes: number): string {
 }
 
 /** A whole number of MiB above one MiB, else of KiB: a size that a person would write. */
-function roundedSizeBytes(sizeBytes: number): number {
+export function roundedSizeBytes(sizeBytes: number): number {
   const unit = sizeBytes > MIB ? MIB : KIB;
   return Math.ceil(sizeBytes / unit) * unit;
 }
