@@ -55,6 +55,7 @@ export async function replay(
     latenessMs: options.latenessMs,
     usesConnection: logs.access.every((file) => new AccessFields(file.scanner).hasConnection),
     hasErrorLog: logs.errors.length > 0,
+    isErrorLogAlone: logs.access.length === 0,
     errorLogCount: logs.errors.length + (hasMixed ? logs.access.length : 0),
     details: 'all',
     onDecision: (event) => {
@@ -99,7 +100,7 @@ function describe(session: ReplaySession, event: number): object {
     connection: orNull(pool.connection[event]!),
     connectionRequests: orNull(pool.connectionRequests[event]!),
     decisionMs: pool.estMs[event]!,
-    status: pool.httpStatus[event]!,
+    status: pool.httpStatus[event]! === 0 ? null : pool.httpStatus[event]!,
     logged: isLogged ? STATUS_WORDS[session.loggedOf(event)]! : null,
     verdict: STATUS_WORDS[pool.verdict[event]!]!,
     possible: wordsOf(pool.possible[event]!),

@@ -161,6 +161,7 @@ class ImportRun {
       latenessMs: options.latenessMs,
       usesConnection: logs.access.every((file) => new AccessFields(file.scanner).hasConnection),
       hasErrorLog: logs.errors.length > 0,
+      isErrorLogAlone: logs.access.length === 0,
       errorLogCount: logs.errors.length + mixed,
       details: 'refused',
       onDecision: (event) => this.#aggregator.decide(event),

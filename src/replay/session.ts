@@ -15,6 +15,7 @@ import {
   type RequestDetails,
 } from './access-feed.js';
 import { FLAG, ReplayEngine } from './engine.js';
+import { ErrorEvents, judgeByLine } from './error-events.js';
 import { ErrorFeed } from './error-feed.js';
 import { Generations, type GenerationInput } from './generations.js';
 import { LineJoin, type WaitingLine } from './line-join.js';
@@ -34,6 +35,8 @@ export interface SessionOptions {
   /** The access log carries $connection. */
   readonly usesConnection: boolean;
   readonly hasErrorLog: boolean;
+  /** There is no access log: lines of the error log stand for the requests they tell of. */
+  readonly isErrorLogAlone?: boolean;
   readonly errorLogCount: number;
   readonly details: 'all' | 'refused';
   readonly onDecision: (event: number) => void;
@@ -75,10 +78,12 @@ export class ReplaySession {
       onDecision: (event) => this.#decided(event),
     });
     const zones = new Set(this.generations.zones.map((zone) => zone.name));
+    const errorEvents = options.isErrorLogAlone === true ? this.#errorEvents() : undefined;
     this.errorFeed = new ErrorFeed(
       {
-        onLimit: (line) => {
-          if (!options.isAudit) this.join.add(line);
+        onLimit: (line, parsed) => {
+          if (options.isAudit || errorEvents?.submit(line, parsed) === true) return;
+          this.join.add(line);
         },
         onNoMemory: (zone, module, ms) => this.join.addAlert(`${module} ${zone}`, ms),
         onMark: (mark, pid, ms) => this.#mark(mark, pid, ms),
@@ -86,6 +91,15 @@ export class ReplaySession {
       zones,
       options.errorLogCount,
     );
+  }
+
+  #errorEvents(): ErrorEvents {
+    return new ErrorEvents({
+      engine: this.engine,
+      generations: this.generations,
+      detailsOf: this.detailsOf,
+      onNote: (note) => this.#note(note),
+    });
   }
 
   /** STATUS code that the access log carries; an audit looks at it only here. */
@@ -284,6 +298,7 @@ export class ReplaySession {
     const rules = pool.rules[event]!;
     const rule = rules < 0 ? undefined : this.engine.rules[rules]!;
     const flags = pool.flags[event]!;
+    if (flags & FLAG.errorOnly) judgeByLine(this.engine, event);
     const logged = pool.logged[event]!;
     const isAudit = this.#options.isAudit;
     const req = isAudit ? pool.verdict[event]! : logged;
