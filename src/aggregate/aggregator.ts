@@ -249,7 +249,7 @@ export class Aggregator {
     if (!this.#examples.isWanted(place, status, source)) return;
     const isOurs = source === SOURCE.limitReq || source === SOURCE.limitReqZoneExhausted;
     const limit = isOurs && deciding >= 0 ? plan?.limits[deciding] : undefined;
-    const slot = event * pool.stride + deciding;
+    const slot = event + deciding;
     const key = limit === undefined ? -1 : pool.keyId[slot]!;
     const example = {
       server: plan?.server ?? '',

@@ -85,7 +85,7 @@ export class LimitCounter {
     const { limits } = plan;
     if (limits.length === 1 && told === STATUS.passed && pool.verdict[event] === STATUS.passed) {
       // Nearly every request: nothing is left to find out.
-      const slot = event * pool.stride;
+      const slot = event;
       if (pool.keyId[slot]! >= 0) {
         this.#measure(event, plan, 0, WORD.passed);
         this.#agreement.count(plan.zoneNumbers[0]!, AGREEMENT.agree);
@@ -215,7 +215,7 @@ export class LimitCounter {
   /** No limit decided: that counts where it was for want of keys alone. */
   #countSkipped(event: number, plan: RulePlan): void {
     const pool = this.#pool;
-    const base = event * pool.stride;
+    const base = event;
     for (let i = 0; i < plan.limits.length; i++) {
       if (pool.outcome[base + i] !== OUTCOME.skipped) return;
     }
@@ -224,7 +224,7 @@ export class LimitCounter {
 
   #measure(event: number, plan: RulePlan, position: number, word: number): void {
     const pool = this.#pool;
-    const slot = event * pool.stride + position;
+    const slot = event + position;
     const limit = plan.limits[position]!;
     const number = plan.limitNumbers[position]!;
     const isExhausted = word === WORD.exhausted || word === WORD.exhausted_dry_run;
@@ -255,7 +255,7 @@ export class LimitCounter {
     let lacksKey = false;
     let isOtherBurst = false;
     for (let i = 0; i < plan.limits.length; i++) {
-      if (pool.keyId[event * pool.stride + i] === UNKNOWN_KEY) lacksKey = true;
+      if (pool.keyId[event + i] === UNKNOWN_KEY) lacksKey = true;
       if (this.#bursts.differs(plan.subjects[i]!, plan.limits[i]!)) isOtherBurst = true;
     }
     return agreementClass(pool, event, lacksKey, isOtherBurst);
@@ -269,7 +269,7 @@ export class LimitCounter {
     isExplained: boolean,
   ): void {
     const zone = plan.zoneNumbers[position]!;
-    const key = this.#pool.keyId[event * this.#pool.stride + position]!;
+    const key = this.#pool.keyId[event + position]!;
     if (key === NO_KEY) return;
     if (key === UNKNOWN_KEY && agreement !== AGREEMENT.not_logged) {
       this.#agreement.count(zone, AGREEMENT.key_not_derivable);

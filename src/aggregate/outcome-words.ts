@@ -62,7 +62,7 @@ export function decidingLimit(
   let best = -1;
   let furthest = -Infinity;
   for (let i = 0; i < limits.length; i++) {
-    const slot = event * pool.stride + i;
+    const slot = event + i;
     const outcome = pool.outcome[slot]!;
     if (isReject && (outcome === OUTCOME.rejected || outcome === OUTCOME.exhausted)) return i;
     if (pool.keyId[slot] === NO_KEY || pool.slotState[slot] === 0) continue;
@@ -84,7 +84,7 @@ export function outcomeOf(
   status: number,
   deciding: number,
 ): number {
-  const slot = event * pool.stride + position;
+  const slot = event + position;
   if (pool.keyId[slot] === NO_KEY && position !== deciding) {
     return isRejected(status) && position > deciding ? WORD.not_reached : WORD.skipped;
   }

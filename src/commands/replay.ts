@@ -113,7 +113,7 @@ function describeZones(session: ReplaySession, event: number, isKnown: boolean):
   if (!isKnown) return [];
   const { engine } = session;
   const { pool } = engine;
-  const base = event * pool.stride;
+  const base = event;
   return engine.rules[pool.rules[event]!]!.limits.map((limit, index) => {
     const slot = base + index;
     const keyId = pool.keyId[slot]!;

@@ -43,6 +43,8 @@ export interface FileLinesOptions {
 
 export class FileLines implements LineReader {
   bytes: Uint8Array;
+  /** The same memory, for its native search. */
+  #buffer: Buffer;
   start = 0;
   end = 0;
   unterminatedBytes = 0;
@@ -70,6 +72,7 @@ export class FileLines implements LineReader {
     this.#isGzip = options.isGzip;
     this.#chunkBytes = options.chunkBytes ?? DEFAULT_CHUNK_BYTES;
     this.bytes = new Uint8Array(this.#chunkBytes * 2);
+    this.#buffer = Buffer.from(this.bytes.buffer);
     this.#toOffset = options.toOffset ?? Infinity;
     this.#base = options.fromOffset;
     this.#position = options.fromOffset;
@@ -86,11 +89,10 @@ export class FileLines implements LineReader {
   }
 
   next(): boolean | Promise<boolean> {
-    const { bytes } = this;
     const filled = this.#filled;
-    let at = this.#searched;
-    while (at < filled && bytes[at] !== LINE_FEED) at++;
-    if (at < filled) {
+    // The buffer holds older bytes behind `filled`: a line feed there is none of this content.
+    const at = this.#buffer.indexOf(LINE_FEED, this.#searched);
+    if (at >= 0 && at < filled) {
       this.start = this.#at;
       this.end = at;
       this.#at = at + 1;
@@ -132,6 +134,7 @@ export class FileLines implements LineReader {
       const larger = new Uint8Array(Math.max(this.bytes.length * 2, left + wanted));
       larger.set(this.bytes.subarray(this.#at, this.#filled));
       this.bytes = larger;
+      this.#buffer = Buffer.from(larger.buffer);
     } else if (this.#at > 0) {
       this.bytes.copyWithin(0, this.#at, this.#filled);
     }

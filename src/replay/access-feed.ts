@@ -172,7 +172,7 @@ export class AccessFeed {
     const { limits } = this.#context.engine.rules[rules]!;
     if (limits.length === 0) return;
     const plans = this.#plans[rules] ?? this.#planKeys(generation, rules);
-    const base = event * pool.stride;
+    const base = event;
     for (let i = 0; i < limits.length; i++) {
       const plan = plans[i]!;
       if (plan === null) {

@@ -31,7 +31,7 @@ export class Calendar {
     return ms >= this.cursorMs && ms < this.cursorMs + this.spanMs;
   }
 
-  put(event: number, ms: number, next: Int32Array): void {
+  put(event: number, ms: number, next: Float64Array): void {
     const slot = ms % this.spanMs;
     next[event] = -1;
     const tail = this.#tails[slot]!;
@@ -70,7 +70,7 @@ export class Calendar {
   }
 
   /** Takes the whole list of the cursor's millisecond: its first event, linked by `next`, or -1. */
-  takeList(next: Int32Array): number {
+  takeList(next: Float64Array): number {
     const slot = this.cursorMs % this.spanMs;
     const head = this.#heads[slot]!;
     if (head < 0) return -1;

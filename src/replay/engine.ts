@@ -98,6 +98,7 @@ export class ReplayEngine {
   #windowHead = -1;
   #windowTail = -1;
   readonly #tied: number[] = [];
+  readonly #wides: number[] = [];
   readonly #verdict = new Verdict();
 
   constructor(options: EngineOptions) {
@@ -182,18 +183,39 @@ export class ReplayEngine {
     }
     const tied = this.#tied;
     tied.length = 0;
-    const wides: number[] = [];
+    const wides = this.#wides;
+    wides.length = 0;
     for (let event = head; event >= 0;) {
       const next = pool.next[event]!;
       if (pool.flags[event]! & FLAG.wide) wides.push(event);
       else tied.push(event);
       event = next;
     }
-    for (const event of tied) this.#settle(event);
-    this.#openWides(wides);
-    tied.sort(this.#compare);
-    if (!this.#options.isAudit && tied.length > 1) this.#weaveLines(tied);
+    let lines = 0;
+    for (const event of tied) {
+      this.#settle(event);
+      if (isLimitedLine(pool, event)) lines++;
+    }
+    if (wides.length > 0) this.#openWides(wides);
+    if (tied.length > 1) {
+      this.#sortTies(tied);
+      if (lines > 0 && !this.#options.isAudit) this.#weaveLines(tied);
+    }
     for (const event of tied) this.#append(event);
+  }
+
+  /** Ties are few and mostly in order already. */
+  #sortTies(tied: number[]): void {
+    if (tied.length > 16) {
+      tied.sort(this.#compare);
+      return;
+    }
+    for (let i = 1; i < tied.length; i++) {
+      const event = tied[i]!;
+      let j = i - 1;
+      for (; j >= 0 && this.#compare(tied[j]!, event) > 0; j--) tied[j + 1] = tied[j]!;
+      tied[j + 1] = event;
+    }
   }
 
   #settle(event: number): void {
@@ -233,7 +255,7 @@ export class ReplayEngine {
     const rules = pool.rules[event]!;
     const limits = rules < 0 ? [] : this.rules[rules]!.limits;
     for (let i = 0; i < limits.length; i++) {
-      const slot = event * pool.stride + i;
+      const slot = event + i;
       const key = pool.keyId[slot]!;
       if (key < 0) continue;
       const { openSlots } = limits[i]!.zone;
@@ -303,7 +325,7 @@ export class ReplayEngine {
     const rules = pool.rules[event]!;
     if (rules < 0) return;
     const { limits } = this.rules[rules]!;
-    const base = event * pool.stride;
+    const base = event;
     for (let i = 0; i < limits.length; i++) {
       const key = pool.keyId[base + i]!;
       if (key < 0) continue;
@@ -351,7 +373,7 @@ export class ReplayEngine {
     const isAnsweredEarly = pool.logged[event] === STATUS.none && rule.returnsEarly;
     if (pool.flags[event]! & FLAG.early || isAnsweredEarly) return;
     this.#verdict.reset();
-    const base = event * pool.stride;
+    const base = event;
     for (let i = 0; i < rule.limits.length; i++) {
       if (this.#askLimit(event, base + i, i, rule.limits[i]!)) break;
     }
@@ -389,7 +411,6 @@ export class ReplayEngine {
     if (pool.slotState[slot] === 0) this.#sweep.sweep(zone, node, slot, this.#limitOf);
     if (zone.maybeEvicted || zone.ghost !== null) pool.flags[event]! |= FLAG.nearEviction;
     if (now < zone.warmUntilMs) pool.flags[event]! |= FLAG.warm;
-    if (pool.isOrderOpen[slot] === 1) pool.flags[event]! |= FLAG.openOrder;
     const waits = verdict.add(
       position,
       pool.priorMilliReq[slot]!,
@@ -425,7 +446,7 @@ export class ReplayEngine {
   #chargeOpen(event: number, rule: RuleRow): void {
     const { pool } = this;
     if (this.#verdict.rejectedAt >= 0) return;
-    const base = event * pool.stride;
+    const base = event;
     for (let i = 0; i < rule.limits.length; i++) {
       const limit = rule.limits[i]!;
       const key = pool.keyId[base + i]!;
@@ -439,8 +460,8 @@ export class ReplayEngine {
 
   readonly #limitOf = (slot: number): LimitRow => {
     const { pool } = this;
-    const event = (slot / pool.stride) | 0;
-    return this.rules[pool.rules[event]!]!.limits[slot - event * pool.stride]!;
+    const event = pool.eventOf(slot);
+    return this.rules[pool.rules[event]!]!.limits[slot - event]!;
   };
 
   #closeOpen(zone: ZoneReplay, key: number, slot: number): void {
@@ -457,7 +478,7 @@ export class ReplayEngine {
     const rules = pool.rules[event]!;
     if (rules < 0) return;
     const { limits } = this.rules[rules]!;
-    const base = event * pool.stride;
+    const base = event;
     for (let i = 0; i < limits.length; i++) {
       const key = pool.keyId[base + i]!;
       if (key < 0) continue;

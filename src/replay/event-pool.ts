@@ -1,17 +1,72 @@
 /**
- * Requests between being read and being decided, as a structure of arrays.
+ * Requests between being read and being decided: records in one block of memory.
  *
  * A busy server has tens of thousands of requests inside the reorder window; one object each would
- * keep the garbage collector busy. Here an event is a small integer, its fields are typed arrays,
- * and freed events are reused. `stride` zones per event are laid out side by side.
+ * keep the garbage collector busy, and one array for each field would touch as many pages of memory
+ * as there are fields, for every request. So all fields of an event lie side by side in one buffer,
+ * and every field is a view of that buffer, shifted by the field's place: an event is the index of
+ * its first number, `pool.estMs[event]` is its estimated time, and a slot (one limit of it) is
+ * `event + position`, `pool.keyId[event + position]` that limit's key.
+ *
+ * Events are given out again in the order in which they came back, which is nearly that of time, so
+ * that memory is walked through in order.
  *
  * Times are epoch milliseconds. An event's decision lies in [loMs, hiMs]; estMs is the best guess.
  */
+const EVENT_FIELDS = [
+  'loMs',
+  'hiMs',
+  'estMs',
+  'endMs',
+  'rules',
+  'httpStatus',
+  'logged',
+  'auditLogged',
+  'connLogged',
+  'upstreamStatus',
+  'connection',
+  'connectionRequests',
+  'pid',
+  'order',
+  'errorRank',
+  'anchorMilliReq',
+  'anchorSlot',
+  'flags',
+  'verdict',
+  'possible',
+  'source',
+  'next',
+] as const;
+
+const SLOT_FIELDS = [
+  'keyId',
+  'keyLength',
+  'nextInKey',
+  'excessMilliReq',
+  'lowMilliReq',
+  'highMilliReq',
+  'priorLowMilliReq',
+  'priorHighMilliReq',
+  'priorMilliReq',
+  'slotState',
+  'outcome',
+  'openCharges',
+] as const;
+
+const BYTES = Float64Array.BYTES_PER_ELEMENT;
+
 export class EventPool {
-  readonly stride: number;
-  capacity: number;
+  /** Slots per event: the most limits that a rule set has. */
+  readonly slots: number;
+  /** Numbers per event. */
+  readonly recordLength: number;
+  /** Events that fit before the memory grows. */
+  capacity = 0;
+  /** Events given out and not given back. */
   live = 0;
-  #free = -1;
+  #memory = new Float64Array(0);
+  #freeHead = -1;
+  #freeTail = -1;
   #used = 0;
 
   loMs!: Float64Array;
@@ -20,64 +75,75 @@ export class EventPool {
   /** $msec: when the request ended. */
   endMs!: Float64Array;
   /** Index of the rule set; -1 when none could be found. */
-  rules!: Int32Array;
-  httpStatus!: Int16Array;
+  rules!: Float64Array;
+  httpStatus!: Float64Array;
   /** STATUS code of $limit_req_status as logged, or as its error-log line says. */
-  logged!: Uint8Array;
+  logged!: Float64Array;
   /** The same in an audit, where `logged` stays unknown to the judgement. */
-  auditLogged!: Uint8Array;
-  connLogged!: Uint8Array;
+  auditLogged!: Float64Array;
+  connLogged!: Float64Array;
   /** Last $upstream_status; 0 when no upstream answered, -1 when the log does not carry it. */
-  upstreamStatus!: Int16Array;
+  upstreamStatus!: Float64Array;
   connection!: Float64Array;
-  connectionRequests!: Int32Array;
-  pid!: Int32Array;
+  connectionRequests!: Float64Array;
+  pid!: Float64Array;
   /** Order of the event in its source, for ties that nothing else settles. */
   order!: Float64Array;
   /** Rank of the joined error-log line, -1 when there is none. */
   errorRank!: Float64Array;
   /** Excess of the joined error-log line in milliReq, NaN when there is none. */
   anchorMilliReq!: Float64Array;
-  /** Slot (position in the rule set) that the joined line names, -1 when unknown. */
-  anchorSlot!: Int8Array;
-  flags!: Uint16Array;
-  verdict!: Uint8Array;
+  /** Position in the rule set of the limit that decided, as far as the log tells; -1 when unknown. */
+  anchorSlot!: Float64Array;
+  /** FLAG bits. */
+  flags!: Float64Array;
+  verdict!: Float64Array;
   /** Bit set over STATUS codes. */
-  possible!: Uint8Array;
-  source!: Uint8Array;
-  next!: Int32Array;
+  possible!: Float64Array;
+  source!: Float64Array;
+  next!: Float64Array;
 
-  keyId!: Int32Array;
-  keyLength!: Int32Array;
-  nextInKey!: Int32Array;
+  /** By slot from here on. */
+  keyId!: Float64Array;
+  keyLength!: Float64Array;
+  /** The next slot of the same key inside the window, -1 for none. */
+  nextInKey!: Float64Array;
   excessMilliReq!: Float64Array;
   lowMilliReq!: Float64Array;
   highMilliReq!: Float64Array;
-  /** Bounds before the request's own outcome was looked at. */
+  /** Bounds and value before the request's own outcome was looked at. */
   priorLowMilliReq!: Float64Array;
   priorHighMilliReq!: Float64Array;
   priorMilliReq!: Float64Array;
-  slotState!: Uint8Array;
-  outcome!: Uint8Array;
+  /** 0 until the slot has been judged, then 1. */
+  slotState!: Float64Array;
+  outcome!: Float64Array;
   /** Charges judged since the slot's interval opened, whose order towards it is not settled. */
-  openCharges!: Uint16Array;
-  /** 1 where the bounds cover an uncertain order. */
-  isOrderOpen!: Uint8Array;
+  openCharges!: Float64Array;
 
-  constructor(stride: number, capacity = 1024) {
-    this.stride = Math.max(1, stride);
-    this.capacity = 0;
+  /** @param slots limits of an event at most */
+  constructor(slots: number, capacity = 1024) {
+    this.slots = Math.max(1, slots);
+    this.recordLength = EVENT_FIELDS.length + SLOT_FIELDS.length * this.slots;
     this.#grow(capacity);
+  }
+
+  /** The event that a slot belongs to. */
+  eventOf(slot: number): number {
+    return Math.floor(slot / this.recordLength) * this.recordLength;
   }
 
   /** A fresh event; every field holds its neutral value. */
   take(): number {
-    let event = this.#free;
-    if (event >= 0) {
-      this.#free = this.next[event]!;
+    let event = this.#freeHead;
+    if (this.#used < this.capacity) {
+      event = this.#used++ * this.recordLength;
+    } else if (event >= 0) {
+      this.#freeHead = this.next[event]!;
+      if (this.#freeHead < 0) this.#freeTail = -1;
     } else {
-      if (this.#used === this.capacity) this.#grow(this.capacity * 2);
-      event = this.#used++;
+      this.#grow(this.capacity * 2);
+      event = this.#used++ * this.recordLength;
     }
     this.live++;
     this.#reset(event);
@@ -85,17 +151,16 @@ export class EventPool {
   }
 
   release(event: number): void {
-    this.next[event] = this.#free;
-    this.#free = event;
+    this.next[event] = -1;
+    if (this.#freeTail >= 0) this.next[this.#freeTail] = event;
+    else this.#freeHead = event;
+    this.#freeTail = event;
     this.live--;
   }
 
   #reset(event: number): void {
+    this.#memory.fill(0, event, event + this.recordLength);
     this.rules[event] = -1;
-    this.httpStatus[event] = 0;
-    this.logged[event] = 0;
-    this.connLogged[event] = 0;
-    this.auditLogged[event] = 0;
     this.upstreamStatus[event] = -1;
     this.connection[event] = -1;
     this.connectionRequests[event] = -1;
@@ -103,67 +168,24 @@ export class EventPool {
     this.errorRank[event] = -1;
     this.anchorMilliReq[event] = NaN;
     this.anchorSlot[event] = -1;
-    this.flags[event] = 0;
-    this.verdict[event] = 0;
-    this.possible[event] = 0;
-    this.source[event] = 0;
     this.next[event] = -1;
-    const base = event * this.stride;
-    for (let i = base; i < base + this.stride; i++) {
-      this.keyId[i] = -1;
-      this.keyLength[i] = 0;
-      this.nextInKey[i] = -1;
-      this.slotState[i] = 0;
-      this.outcome[i] = 0;
-      this.openCharges[i] = 0;
-      this.isOrderOpen[i] = 0;
+    for (let slot = event; slot < event + this.slots; slot++) {
+      this.keyId[slot] = -1;
+      this.nextInKey[slot] = -1;
     }
   }
 
   #grow(capacity: number): void {
-    const slots = capacity * this.stride;
-    this.loMs = grown(this.loMs, new Float64Array(capacity));
-    this.hiMs = grown(this.hiMs, new Float64Array(capacity));
-    this.estMs = grown(this.estMs, new Float64Array(capacity));
-    this.endMs = grown(this.endMs, new Float64Array(capacity));
-    this.rules = grown(this.rules, new Int32Array(capacity));
-    this.httpStatus = grown(this.httpStatus, new Int16Array(capacity));
-    this.logged = grown(this.logged, new Uint8Array(capacity));
-    this.auditLogged = grown(this.auditLogged, new Uint8Array(capacity));
-    this.connLogged = grown(this.connLogged, new Uint8Array(capacity));
-    this.upstreamStatus = grown(this.upstreamStatus, new Int16Array(capacity));
-    this.connection = grown(this.connection, new Float64Array(capacity));
-    this.connectionRequests = grown(this.connectionRequests, new Int32Array(capacity));
-    this.pid = grown(this.pid, new Int32Array(capacity));
-    this.order = grown(this.order, new Float64Array(capacity));
-    this.errorRank = grown(this.errorRank, new Float64Array(capacity));
-    this.anchorMilliReq = grown(this.anchorMilliReq, new Float64Array(capacity));
-    this.anchorSlot = grown(this.anchorSlot, new Int8Array(capacity));
-    this.flags = grown(this.flags, new Uint16Array(capacity));
-    this.verdict = grown(this.verdict, new Uint8Array(capacity));
-    this.possible = grown(this.possible, new Uint8Array(capacity));
-    this.source = grown(this.source, new Uint8Array(capacity));
-    this.next = grown(this.next, new Int32Array(capacity));
-    this.keyId = grown(this.keyId, new Int32Array(slots));
-    this.keyLength = grown(this.keyLength, new Int32Array(slots));
-    this.nextInKey = grown(this.nextInKey, new Int32Array(slots));
-    this.excessMilliReq = grown(this.excessMilliReq, new Float64Array(slots));
-    this.lowMilliReq = grown(this.lowMilliReq, new Float64Array(slots));
-    this.highMilliReq = grown(this.highMilliReq, new Float64Array(slots));
-    this.priorLowMilliReq = grown(this.priorLowMilliReq, new Float64Array(slots));
-    this.priorHighMilliReq = grown(this.priorHighMilliReq, new Float64Array(slots));
-    this.priorMilliReq = grown(this.priorMilliReq, new Float64Array(slots));
-    this.slotState = grown(this.slotState, new Uint8Array(slots));
-    this.outcome = grown(this.outcome, new Uint8Array(slots));
-    this.openCharges = grown(this.openCharges, new Uint16Array(slots));
-    this.isOrderOpen = grown(this.isOrderOpen, new Uint8Array(slots));
+    const memory = new Float64Array(capacity * this.recordLength);
+    memory.set(this.#memory);
+    this.#memory = memory;
     this.capacity = capacity;
+    let place = 0;
+    for (const field of EVENT_FIELDS)
+      this[field] = new Float64Array(memory.buffer, BYTES * place++);
+    for (const field of SLOT_FIELDS) {
+      this[field] = new Float64Array(memory.buffer, BYTES * place);
+      place += this.slots;
+    }
   }
-}
-
-type Numbers = Float64Array | Int32Array | Int16Array | Int8Array | Uint8Array | Uint16Array;
-
-function grown<T extends Numbers>(old: T | undefined, fresh: T): T {
-  if (old !== undefined) fresh.set(old);
-  return fresh;
 }

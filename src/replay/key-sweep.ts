@@ -11,7 +11,7 @@
  * What is left open widens the bounds: each request that may as well have come before counts one
  * request up, each one that may as well have come after counts one down.
  *
- * Units: thousandths of a request, milliseconds. Slots are event·stride + position.
+ * Units: thousandths of a request, milliseconds. Slots are event + position.
  */
 import { elapsedMs, excessAfter, lastAfter } from '../limit-req/arithmetic.js';
 import type { EventPool } from './event-pool.js';
@@ -20,6 +20,8 @@ import { isAccepted, isRejected, STATUS } from './status.js';
 import type { ZoneReplay } from './zone-replay.js';
 
 const ONE_REQUEST = 1000;
+/** FLAG.openOrder of the engine, which imports this file. */
+const OPEN_ORDER = 4096;
 /** Beyond this a cluster is cut; its requests are then judged in the order found. */
 export const MOST_IN_CLUSTER = 96;
 /** Events whose interval is no longer than this were decided when they were created. */
@@ -71,15 +73,16 @@ export class KeySweep {
     firstSlot: number,
     limitOf: (slot: number) => LimitRow,
   ): void {
-    this.#gather(firstSlot);
+    if (this.#pool.nextInKey[firstSlot]! < 0) this.#gatherOne(firstSlot);
+    else this.#gather(firstSlot);
     this.#openSlots =
       zone.openSlots.size === 0 ? undefined : zone.openSlots.get(this.#pool.keyId[firstSlot]!);
     this.#load(zone, node);
     if (this.#count > 1) {
       this.#orderLines();
       this.#settle(limitOf);
+      this.#load(zone, node);
     }
-    this.#load(zone, node);
     for (let i = 0; i < this.#count; i++) this.#judge(i, limitOf(this.#slots[i]!), zone, i === 0);
     if (this.#count > 1) this.#openFloor(zone, node, limitOf(firstSlot));
     this.#store(zone, node);
@@ -114,13 +117,23 @@ export class KeySweep {
     zone.rate[node] = this.#rate;
   }
 
+  #gatherOne(slot: number): void {
+    const pool = this.#pool;
+    const event = pool.eventOf(slot);
+    const position = slot - event;
+    this.#events[0] = event;
+    this.#slots[0] = slot;
+    this.#roles[0] = this.#roleOf(event, position);
+    this.#anchors[0] = pool.anchorSlot[event] === position ? pool.anchorMilliReq[event]! : NaN;
+    this.#count = 1;
+  }
+
   #gather(firstSlot: number): void {
     const pool = this.#pool;
-    const stride = pool.stride;
     let count = 0;
     let reachMs = -Infinity;
     for (let slot = firstSlot; slot >= 0 && count < MOST_IN_CLUSTER; slot = pool.nextInKey[slot]!) {
-      const event = (slot / stride) | 0;
+      const event = pool.eventOf(slot);
       if (count > 0 && pool.loMs[event]! > reachMs) break;
       if (pool.slotState[slot] !== 0) continue;
       const isOpen = pool.logged[event] === STATUS.unknown;
@@ -128,9 +141,9 @@ export class KeySweep {
       if (isOpen && count > 0) break;
       this.#events[count] = event;
       this.#slots[count] = slot;
-      this.#roles[count] = this.#roleOf(event, slot - event * stride);
+      this.#roles[count] = this.#roleOf(event, slot - event);
       this.#anchors[count] =
-        pool.anchorSlot[event] === slot - event * stride ? pool.anchorMilliReq[event]! : NaN;
+        pool.anchorSlot[event] === slot - event ? pool.anchorMilliReq[event]! : NaN;
       count++;
       const isNarrow = pool.hiMs[event]! - pool.loMs[event]! <= NARROW_MS;
       const reach = isNarrow ? pool.estMs[event]! : pool.hiMs[event]!;
@@ -384,7 +397,7 @@ export class KeySweep {
     pool.priorLowMilliReq[slot] = low;
     pool.priorHighMilliReq[slot] = high;
     pool.slotState[slot] = 1;
-    if (before + after > 0) pool.isOrderOpen[slot] = 1;
+    if (before + after > 0) pool.flags[event]! |= OPEN_ORDER;
     if (isFirst) this.#reconcileMemory(i, limit, zone, now);
     this.#learn(i, limit, before + after > 0);
     this.#publish(i, limit, low, high, excess);
@@ -407,7 +420,7 @@ export class KeySweep {
     let count = 0;
     for (const other of this.#openSlots!) {
       if (other === slot || pool.slotState[other] !== 0) continue;
-      const otherEvent = (other / pool.stride) | 0;
+      const otherEvent = pool.eventOf(other);
       if (pool.loMs[otherEvent]! > pool.hiMs[event]! || this.#isInCluster(other)) continue;
       if (isRejected(pool.logged[otherEvent]!) || this.#isOrderSettled(event, otherEvent)) continue;
       count++;
@@ -420,7 +433,7 @@ export class KeySweep {
     const pool = this.#pool;
     for (const other of this.#openSlots!) {
       if (pool.slotState[other] !== 0 || this.#isInCluster(other)) continue;
-      if (!this.#isOrderSettled(event, (other / pool.stride) | 0)) pool.openCharges[other]!++;
+      if (!this.#isOrderSettled(event, pool.eventOf(other))) pool.openCharges[other]!++;
     }
   }
 
@@ -434,7 +447,7 @@ export class KeySweep {
     const pool = this.#pool;
     let count = 0;
     for (let next = pool.nextInKey[slot]!; next >= 0; next = pool.nextInKey[next]!) {
-      const other = (next / pool.stride) | 0;
+      const other = pool.eventOf(next);
       if (this.#isOrderSettled(event, other)) break;
       count++;
       pool.openCharges[next]!++;

@@ -255,7 +255,7 @@ export class ReplaySession {
   #seekAlert(event: number, rule: RuleRow): void {
     const { pool } = this.engine;
     for (let i = 0; i < rule.limits.length; i++) {
-      if (pool.keyId[event * pool.stride + i]! < 0) continue;
+      if (pool.keyId[event + i]! < 0) continue;
       const zone = `limit_req ${rule.limits[i]!.zone.name}`;
       if (!this.join.takeAlert(zone, pool.loMs[event]! - 1, pool.hiMs[event]! + 1)) continue;
       pool.flags[event]! |= FLAG.exhausted;
@@ -302,8 +302,15 @@ export class ReplaySession {
     const logged = pool.logged[event]!;
     const isAudit = this.#options.isAudit;
     const req = isAudit ? pool.verdict[event]! : logged;
+    const httpStatus = pool.httpStatus[event]!;
+    const isRefused = req === STATUS.rejected || pool.connLogged[event] === STATUS.rejected;
+    if (!isRefused && httpStatus !== 429 && httpStatus !== 503) {
+      this.#options.onDecision(event);
+      if (this.detailsOf.size > 0) this.detailsOf.delete(event);
+      return;
+    }
     pool.source[event] = attribute({
-      httpStatus: pool.httpStatus[event]!,
+      httpStatus,
       isLimitReqRejected: req === STATUS.rejected,
       isLimitReqKnown: req !== STATUS.unknown,
       isZoneExhausted: (flags & FLAG.exhausted) !== 0,
