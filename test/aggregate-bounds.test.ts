@@ -67,7 +67,7 @@ test('touched sums are what a map would hold', () => {
 
 test('a minute keeps every limited key and the heaviest others, in the order of their coming', () => {
   const keys = new KeyTable();
-  const minutes = new KeyMinutes(keys, 2, 1000);
+  const minutes = new KeyMinutes({ keys }, 2, 1000);
   const seen: [string, number, number][] = [
     ['light', WORD.passed, 1],
     ['heavy', WORD.passed, 9],
@@ -93,7 +93,7 @@ test('a minute keeps every limited key and the heaviest others, in the order of 
 
 test('a flood of keys: memory ends, limited ones come first, the rest is counted', () => {
   const keys = new KeyTable();
-  const minutes = new KeyMinutes(keys, 50, 100);
+  const minutes = new KeyMinutes({ keys }, 50, 100);
   for (let i = 0; i < 1000; i++) minutes.count(idOf(keys, `passed ${i}`), WORD.passed, 0);
   assert.equal(minutes.size, 100);
   for (let i = 0; i < 1000; i++) minutes.count(idOf(keys, `limited ${i}`), WORD.rejected, 1);
@@ -110,7 +110,7 @@ test('a flood of keys: memory ends, limited ones come first, the rest is counted
 
 test('an excess beyond 2^31 thousandths counts as that', () => {
   const keys = new KeyTable();
-  const minutes = new KeyMinutes(keys, 1, 10);
+  const minutes = new KeyMinutes({ keys }, 1, 10);
   minutes.count(idOf(keys, 'k'), WORD.delayed, 5e12);
   const excess: unknown[] = [];
   minutes.emit((_text, columns) => void excess.push(columns[6]));

@@ -183,6 +183,25 @@ test('the error log alone: what its lines say, and what their limit shows', (t) 
   assert.equal(aggregator.summary().unmatchedLines, 185);
 });
 
+test('lines that stand for their requests: another burst is a difference of configuration', (t) => {
+  const conf = changedConf(t, 'a_burst5_delay', 'burst=5', 'burst=20');
+  const { rows } = aggregateTrace(traceDir('a_burst5_delay'), {
+    conf,
+    log: null,
+    isErrorLogAlone: true,
+  });
+  const outcomes = rowsOf(rows, 'zone_outcomes');
+  assert.deepEqual(sumBy(outcomes, 'requests', 'zone', 'location', 'outcome'), {
+    'perkey / delayed': 120,
+    'perkey / rejected': 65,
+  });
+  const { explained, ...disjoint } = sumBy(rowsOf(rows, 'agreement'), 'requests', 'class');
+  assert.deepEqual(disjoint, { agree: 120, configuration_differs: 65 });
+  assert.equal(explained, 120);
+  const [finding] = rowsOf(rows, 'findings');
+  assert.equal(finding!['message'], 'configuration says burst=20, the log says 5');
+});
+
 test('limit_conn lines alone count for their zone', () => {
   const { rows } = aggregateTrace(traceDir('q_limit_conn'), { log: null });
   const outcomes = rowsOf(rows, 'zone_outcomes');

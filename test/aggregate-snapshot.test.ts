@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Aggregator, AggregatorSnapshot } from '../src/aggregate/aggregator.js';
+import type { SessionState } from '../src/replay/session-state.js';
 import { aggregateTrace, rowsOf, sumBy, type TraceOptions } from './support/aggregate-trace.js';
 import { makeTempDir } from './support/temp-dir.js';
-import { traceDir } from './support/truth.js';
+import { readAccessJson, traceDir } from './support/truth.js';
 
 /** What a checkpoint would have stored. */
 function throughJson(aggregator: Aggregator): AggregatorSnapshot {
@@ -97,4 +98,28 @@ test('the summary counts what was handed over since, not what was before', () =>
   const before = (first as Aggregator).summary().requests;
   assert.ok(before >= 100 && aggregator.summary().requests > 100);
   assert.equal(before + aggregator.summary().requests, all);
+});
+
+test('k_starvation in two imports: keys keep their names, what was forgotten counts once', () => {
+  const directory = traceDir('k_starvation');
+  const options = { keysPerMinute: 1e6 };
+  const first = aggregateTrace(directory, { ...options, part: [0, 0.5] });
+  const state = JSON.parse(JSON.stringify(first.session.snapshot())) as SessionState;
+  const before = first.session.generations.zones[0]!.counts.evictions;
+  const second = aggregateTrace(directory, { ...options, part: [0.5, 1], state });
+  const after = second.session.generations.zones[0]!.counts.evictions;
+  const evictions = [first, second].map(
+    ({ rows }) => sumBy(rowsOf(rows, 'zone_state'), 'evictions')[''],
+  );
+  assert.ok(before > 100 && after - before > 100, `${before} ${after}`);
+  assert.deepEqual(evictions, [before, after - before]);
+  for (const { rows } of [first, second]) {
+    const outcomes = sumBy(rowsOf(rows, 'zone_outcomes'), 'requests', 'outcome');
+    const keys = rowsOf(rows, 'key_minutes');
+    assert.equal(sumBy(keys, 'passed')[''], outcomes['passed']);
+    assert.equal(sumBy(keys, 'rejected')[''], outcomes['rejected']);
+  }
+  const logged = new Set(readAccessJson(directory).map(({ key }) => key));
+  const named = rowsOf(second.rows, 'key_minutes').map(({ key }) => String(key));
+  assert.ok(named.length > 100 && named.every((key) => logged.has(key)));
 });

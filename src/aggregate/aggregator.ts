@@ -97,8 +97,8 @@ export class Aggregator {
   decide(event: number): void {
     const pool = this.#pool;
     const ms = pool.estMs[event]!;
+    if (this.#lastMs === -Infinity) this.#begin(ms);
     if (ms >= this.#bucketEndMs) this.#roll(ms);
-    if (this.#lastMs === -Infinity) this.#firstMs = ms;
     const isInferred = (pool.flags[event]! & FLAG.inferred) !== 0;
     const told = isInferred ? STATUS.unknown : pool.logged[event]!;
     const source = pool.source[event]!;
@@ -186,7 +186,8 @@ export class Aggregator {
    * Goes on where snapshot() was taken, on a fresh aggregator. Names decide what belongs together;
    * numbers of another configuration do no harm.
    *
-   * Keys are interned and retained here once more: key tables must come without those references.
+   * Comes after the session's own restore(), whose key tables must come without the references that
+   * the aggregator held: keys are interned and retained here once more.
    */
   restore(snapshot: AggregatorSnapshot): void {
     this.#bucketMs = snapshot.bucketMs ?? NaN;
@@ -208,6 +209,11 @@ export class Aggregator {
       unmatchedLines: this.#unmatchedCount,
       untrackedKeys: this.#limits.untrackedKeys,
     });
+  }
+
+  #begin(ms: number): void {
+    this.#firstMs = ms;
+    this.#limits.begin();
   }
 
   /** The first decision of a later bucket: what was open before it is complete. */

@@ -25,6 +25,8 @@ export function agreementClass(
   isOtherBurst: boolean,
 ): number {
   const flags = pool.flags[event]!;
+  // Judged by the excess in its line, so that nothing but the configuration is left to be wrong.
+  if (flags & FLAG.errorOnly) return AGREEMENT.configuration_differs;
   if (lacksKey) return AGREEMENT.key_not_derivable;
   if (flags & FLAG.late) return AGREEMENT.late;
   if (flags & FLAG.coarse) return AGREEMENT.timestamp_resolution;

@@ -12,8 +12,6 @@ import type { ZoneReplay } from '../replay/zone-replay.js';
 import { selectHeaviest } from './heaviest.js';
 import { WORD } from './outcome-words.js';
 
-type Keys = ZoneReplay['keys'];
-
 /** passed, delayed, rejected, the latter two under dry run, exhausted; then the largest excess. */
 const COLUMNS = 7;
 const EXCESS = 6;
@@ -32,7 +30,7 @@ export interface KeyMinute {
 }
 
 export class KeyMinutes {
-  readonly #keys: Keys;
+  readonly #zone: Pick<ZoneReplay, 'keys'>;
   readonly #keep: number;
   readonly #most: number;
   /** By key, its entry and one; 0 for none. */
@@ -42,9 +40,12 @@ export class KeyMinutes {
   /** Requests of keys that there was no room for, since the beginning. */
   untracked = 0;
 
-  /** @param keep keys that come out beside those that were limited */
-  constructor(keys: Keys, keep: number, most: number) {
-    this.#keys = keys;
+  /**
+   * @param zone whose keys are counted; another table of keys may take their place while none is held
+   * @param keep keys that come out beside those that were limited
+   */
+  constructor(zone: Pick<ZoneReplay, 'keys'>, keep: number, most: number) {
+    this.#zone = zone;
     this.#keep = keep;
     this.#most = most;
   }
@@ -72,7 +73,7 @@ export class KeyMinutes {
   emit(onKey: (text: string, columns: readonly number[]) => void): void {
     const chosen = this.#chosen();
     for (const entry of chosen) {
-      onKey(this.#keys.text(this.#entries[entry * FIELDS + KEY]!), this.#columns(entry));
+      onKey(this.#zone.keys.text(this.#entries[entry * FIELDS + KEY]!), this.#columns(entry));
     }
     this.clear();
   }
@@ -82,7 +83,7 @@ export class KeyMinutes {
     for (let entry = 0; entry < this.#size; entry++) {
       const keyId = this.#entries[entry * FIELDS + KEY]!;
       this.#entryOf[keyId] = 0;
-      this.#keys.release(keyId);
+      this.#zone.keys.release(keyId);
     }
     this.#entries.fill(0, 0, this.#size * FIELDS);
     this.#size = 0;
@@ -90,7 +91,7 @@ export class KeyMinutes {
 
   snapshot(): KeyMinute[] {
     return Array.from({ length: this.#size }, (_, entry) => {
-      const bytes = this.#keys.bytesOf(this.#entries[entry * FIELDS + KEY]!);
+      const bytes = this.#zone.keys.bytesOf(this.#entries[entry * FIELDS + KEY]!);
       return { key: Buffer.from(bytes).toString('base64'), columns: this.#columns(entry) };
     });
   }
@@ -99,7 +100,7 @@ export class KeyMinutes {
     this.clear();
     for (const { key, columns } of minutes) {
       const bytes = Buffer.from(key, 'base64');
-      const entry = this.#add(this.#keys.intern(bytes, 0, bytes.length), true);
+      const entry = this.#add(this.#zone.keys.intern(bytes, 0, bytes.length), true);
       if (entry > 0) this.#entries.set(columns, (entry - 1) * FIELDS);
     }
   }
@@ -124,7 +125,7 @@ export class KeyMinutes {
       longer.set(this.#entries);
       this.#entries = longer;
     }
-    this.#keys.retain(keyId);
+    this.#zone.keys.retain(keyId);
     this.#entries[this.#size * FIELDS + KEY] = keyId;
     this.#size++;
     this.#entryOf[keyId] = this.#size;

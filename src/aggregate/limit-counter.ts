@@ -67,11 +67,16 @@ export class LimitCounter {
     this.#states = new ZoneStates(zones);
     this.#histogram = new ZoneCounts(plans.zones, FRACTIONS);
     this.#agreement = new ZoneCounts(plans.zones, AGREEMENT_WORDS.length);
-    this.#keys = zones.map(({ keys }) => new KeyMinutes(keys, keysPerMinute, mostKeysPerMinute));
+    this.#keys = zones.map((zone) => new KeyMinutes(zone, keysPerMinute, mostKeysPerMinute));
   }
 
   get untrackedKeys(): number {
     return this.#keys.reduce((sum, keys) => sum + keys.untracked, 0);
+  }
+
+  /** Before the first request is counted. */
+  begin(): void {
+    this.#states.begin();
   }
 
   /**

@@ -30,12 +30,30 @@ export class ZoneStates {
   readonly #keyLengthBytes: Int32Array;
   /** Sums that rows hold already, COUNTS.length of them per zone. */
   readonly #emitted: Float64Array;
+  readonly #firstKeys: readonly ZoneReplay['keys'][];
+  #hasBegun = false;
 
   constructor(zones: readonly ZoneReplay[]) {
     this.#zones = zones;
     this.#asked = new Uint8Array(zones.length);
     this.#keyLengthBytes = new Int32Array(zones.length).fill(4);
     this.#emitted = new Float64Array(zones.length * COUNTS.length);
+    this.#firstKeys = zones.map(({ keys }) => keys);
+  }
+
+  /**
+   * The first request has been decided. A zone that was taken up from an earlier import since brings
+   * its evictions with it, which are in rows already; those of this request are not.
+   */
+  begin(): void {
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    for (const [i, { keys, counts, memory }] of this.#zones.entries()) {
+      if (keys === this.#firstKeys[i]) continue;
+      const forced = memory.evictedForced.subarray(0, memory.evictedCount);
+      const before = counts.evictions - forced.reduce((sum, one) => sum + one, 0);
+      this.#emitted[i * COUNTS.length + COUNTS.indexOf('evictions')] = before;
+    }
   }
 
   note(zoneIndex: number, keyLengthBytes: number): void {
@@ -71,6 +89,7 @@ export class ZoneStates {
 
   /** Goes on whether the zones' own sums were restored or begin at zero. */
   restore(parts: readonly ZoneStatePart[]): void {
+    this.#hasBegun = true;
     for (const { index, zone, wasAsked, keyLengthBytes, counts } of parts) {
       if (this.#zones[index]?.name !== zone) continue;
       this.#asked[index] = wasAsked ? 1 : 0;

@@ -9,6 +9,7 @@ import { LogClock } from '../../parsers/time.js';
 import { Aggregator, type AggregatorOptions } from '../../src/aggregate/aggregator.js';
 import { ROW_COLUMNS, type RowTable } from '../../src/aggregate/rows.js';
 import { loadConf } from '../../src/input/conf-files.js';
+import type { SessionState } from '../../src/replay/session-state.js';
 import { ReplaySession } from '../../src/replay/session.js';
 import { formatOf, linesOf } from './captures.js';
 
@@ -23,6 +24,12 @@ export interface TraceOptions extends Partial<Omit<AggregatorOptions, 'sink'>> {
   /** Which access log; access.log by default, null for the error log alone. */
   readonly log?: string | null;
   readonly hasErrorLog?: boolean;
+  /** The lines of the error log stand for their requests. */
+  readonly isErrorLogAlone?: boolean;
+  /** The lines to replay, as shares of all; all by default. */
+  readonly part?: readonly [from: number, to: number];
+  /** What an earlier session left. */
+  readonly state?: SessionState;
   /** Called before each decision, which is to be counted by the aggregator it gives back. */
   readonly beforeDecision?: (aggregator: Aggregator, fresh: () => Aggregator) => Aggregator;
 }
@@ -53,6 +60,7 @@ export function aggregateTrace(
     latenessMs: 60_000,
     usesConnection: logName === 'access.log',
     hasErrorLog,
+    isErrorLogAlone: options.isErrorLogAlone ?? false,
     errorLogCount: 1,
     details: 'refused',
     onDecision: (event) => {
@@ -72,11 +80,13 @@ export function aggregateTrace(
     ...(hasErrorLog ? errorSteps(directory, session) : []),
   ];
   steps.sort((a, b) => a.ms - b.ms || a.rank - b.rank);
-  for (const { ms, run } of steps) {
+  if (options.state !== undefined) session.restore(options.state);
+  const [from, to] = options.part ?? [0, 1];
+  for (const { ms, run } of steps.slice(from * steps.length, to * steps.length)) {
     session.advance(ms);
     run();
   }
-  session.finish();
+  session.finish(to < 1);
   aggregator.flush();
   return { rows, aggregator, session };
 }
