@@ -26,6 +26,8 @@ const OPEN_ORDER = 4096;
 export const MOST_IN_CLUSTER = 96;
 /** Events whose interval is no longer than this were decided when they were created. */
 export const NARROW_MS = 1;
+/** How often a cluster's order is corrected. */
+const MOVES_PER_EVENT = 4;
 /** How far a last charge's estimated time may be from nginx's clock. */
 const CLOCK_MS = 2;
 
@@ -198,14 +200,17 @@ export class KeySweep {
   /** Moves requests without a line across the lines, then counts what stays open. */
   #settle(limitOf: (slot: number) => LimitRow): void {
     let previousAnchor = -1;
+    // Times known to the second let lines be moved to and fro without end.
+    let movesLeft = MOVES_PER_EVENT * this.#count;
     for (let i = 0; i < this.#count; i++) {
       const limit = limitOf(this.#slots[i]!);
       const anchor = this.#anchors[i]!;
-      if (!Number.isNaN(anchor)) {
+      if (!Number.isNaN(anchor) && movesLeft > 0) {
         const shift = this.#chargesMissing(i, anchor, limit);
         const moved =
           shift > 0 ? this.#pull(i, shift) : shift < 0 ? this.#push(i, previousAnchor, -shift) : 0;
         if (moved > 0) {
+          movesLeft--;
           // The sweep so far saw another order: begin again at the moved ones' new place.
           this.#restart(limitOf, i + (shift > 0 ? moved : -moved));
           i += shift > 0 ? moved : -moved;
