@@ -24,7 +24,7 @@ import {
   importArguments,
 } from './contenders.js';
 import { benchFolder, type Corpus, provideCorpus } from './corpus-cache.js';
-import { type CpuProfile, formatSelfTimes, selfTimes } from './cpu-profile.js';
+import { type CpuProfile, formatSelfTimes, selfTimes, selfTimesByFile } from './cpu-profile.js';
 import { type Measured, peakSource, runMeasured } from './measured-run.js';
 import { type BenchOptions, readOptions, USAGE } from './options.js';
 import {
@@ -132,7 +132,9 @@ async function profileImport(options: BenchOptions, folder: string): Promise<voi
   if (status !== 0) throw new InputError(`the import failed:\n${stderr}`, EXIT.software);
   for (const name of readdirSync(profiles)) {
     const profile = JSON.parse(readFileSync(join(profiles, name), 'utf8')) as CpuProfile;
-    console.log(`${name}\n${formatSelfTimes(selfTimes(profile), PROFILE_ROWS)}`);
+    const times = selfTimes(profile);
+    console.log(`${name}\n${formatSelfTimes(times, PROFILE_ROWS)}`);
+    console.log(formatSelfTimes(selfTimesByFile(times), PROFILE_ROWS));
   }
 }
 

@@ -80,12 +80,24 @@ function shorten(path: string): string {
   return relative(process.cwd(), path);
 }
 
+/** The same by source file, the longest first; V8's own entries stay as they are. */
+export function selfTimesByFile(times: readonly FunctionTime[]): readonly FunctionTime[] {
+  const byFile = new Map<string, number>();
+  for (const { name, place, selfMs } of times) {
+    const file = place === '' ? name : place.replace(/:\d+$/, '');
+    byFile.set(file, (byFile.get(file) ?? 0) + selfMs);
+  }
+  const files = [...byFile].map(([name, selfMs]) => ({ name, place: '', selfMs }));
+  return files.sort((a, b) => b.selfMs - a.selfMs);
+}
+
 /** The first functions as a table, with their share of all the time sampled. */
 export function formatSelfTimes(times: readonly FunctionTime[], rows: number): string {
   const totalMs = times.reduce((sum, { selfMs }) => sum + selfMs, 0);
   const lines = times.slice(0, rows).map(({ name, place, selfMs }) => {
     const share = ((100 * selfMs) / totalMs).toFixed(1);
-    return `${selfMs.toFixed(0).padStart(8)} ${share.padStart(6)}  ${name.padEnd(32)} ${place}`;
+    const row = `${selfMs.toFixed(0).padStart(8)} ${share.padStart(6)}  ${name.padEnd(32)} ${place}`;
+    return row.trimEnd();
   });
-  return [' self ms      %  function', ...lines].join('\n');
+  return [' self ms      %', ...lines].join('\n');
 }

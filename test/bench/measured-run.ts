@@ -1,9 +1,10 @@
 /**
- * Runs a program to its end, and says how long it took and how much memory it had at most.
+ * Runs a program to its end, and says how long it took, on the clock and on processors, and how
+ * much memory it had at most.
  *
- * Peak memory is the kernel's ru_maxrss, as GNU time prints it. Where GNU time is not installed,
- * VmHWM of /proc/PID/status is read while the program runs: the same number, but for what was
- * touched in the last milliseconds. Units: ms of a monotonic clock, bytes.
+ * Processor time and peak memory (ru_maxrss) are the kernel's, as GNU time prints them. Where GNU
+ * time is not installed, VmHWM of /proc/PID/status is read while the program runs: the same peak, but
+ * for what was touched in the last milliseconds. Units: ms, bytes.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -19,6 +20,8 @@ export interface Command {
 
 export interface Measured {
   readonly wallMs: number;
+  /** Of all threads, user and system; NaN without GNU time. */
+  readonly cpuMs: number;
   /** NaN where neither GNU time nor /proc is to be had. */
   readonly peakRssBytes: number;
   readonly stdout: string;
@@ -38,22 +41,30 @@ export async function runMeasured(command: Command): Promise<Measured> {
   }
   const folder = mkdtempSync(join(tmpdir(), 'limitlens-time-'));
   try {
-    const out = join(folder, 'peak');
-    const args = ['-f', '%M', '-o', out, command.file, ...command.args];
-    const readPeak = () => Number(readFileSync(out, 'utf8').trim().split('\n').at(-1)) * 1024;
-    return await runChild({ file: gnuTime, args }, () => ({ finish: readPeak }));
+    const out = join(folder, 'usage');
+    const args = ['-f', '%U %S %M', '-o', out, command.file, ...command.args];
+    return await runChild({ file: gnuTime, args }, () => ({ finish: () => readUsage(out) }));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-interface PeakReader {
-  finish(): number;
+/** The last line of GNU time's output; one about the exit status may stand before it. */
+function readUsage(path: string): Usage {
+  const line = readFileSync(path, 'utf8').trim().split('\n').at(-1) ?? '';
+  const [userSeconds = NaN, systemSeconds = NaN, peakKib = NaN] = line.split(' ').map(Number);
+  return { cpuMs: (userSeconds + systemSeconds) * 1000, peakRssBytes: peakKib * 1024 };
+}
+
+type Usage = Pick<Measured, 'cpuMs' | 'peakRssBytes'>;
+
+interface UsageReader {
+  finish(): Usage;
 }
 
 async function runChild(
   { file, args }: Command,
-  watch: (pid: number) => PeakReader,
+  watch: (pid: number) => UsageReader,
 ): Promise<Measured> {
   const startMs = performance.now();
   // One locale for all: names of months, and no time spent on multi-byte characters.
@@ -75,15 +86,15 @@ async function runChild(
     });
   });
   const wallMs = performance.now() - startMs;
-  const peakRssBytes = reader?.finish() ?? NaN;
+  const usage = reader?.finish() ?? { cpuMs: NaN, peakRssBytes: NaN };
   if (code !== 0) {
     const line = [file, ...args].join(' ');
     throw new InputError(`${line}: expected exit 0, found ${code}\n${stderr}`, EXIT.software);
   }
-  return { wallMs, peakRssBytes, stdout };
+  return { wallMs, ...usage, stdout };
 }
 
-class PeakPoller implements PeakReader {
+class PeakPoller implements UsageReader {
   readonly #path: string;
   readonly #timer: NodeJS.Timeout;
   #peakBytes = NaN;
@@ -96,9 +107,9 @@ class PeakPoller implements PeakReader {
     this.#poll();
   }
 
-  finish(): number {
+  finish(): Usage {
     clearInterval(this.#timer);
-    return this.#peakBytes;
+    return { cpuMs: NaN, peakRssBytes: this.#peakBytes };
   }
 
   #poll(): void {
