@@ -19,8 +19,8 @@ import {
   word,
   zoneLine,
 } from './conf-lines.js';
-import { type Finding, finding } from './finding.js';
-import { keyTraits, SHORT_KEY_BYTES, type Traits } from './key-traits.js';
+import { type Finding, finding, type FindingParts } from './finding.js';
+import { SHORT_KEY_BYTES, type Traits } from './key-traits.js';
 import type { Survey, ZoneUse } from './survey.js';
 import { capacityKeys } from './zone-size.js';
 
@@ -33,7 +33,7 @@ export function checkKeys(survey: Survey): readonly Finding[] {
   return survey.zones.flatMap((zoneUse) => {
     // A zone without rules has a finding of its own, and no requests.
     if (zoneUse.uses.length === 0) return [];
-    const traits = traitsOf(zoneUse, survey.conf);
+    const { traits } = zoneUse;
     return [
       ...clientControlled(survey, zoneUse, traits),
       ...canBeEmpty(survey, zoneUse, traits),
@@ -41,14 +41,6 @@ export function checkKeys(survey: Survey): readonly Finding[] {
       ...mixed(survey, zoneUse, traits),
     ];
   });
-}
-
-/** Traits of a zone's key, under the servers that it is used in. */
-export function traitsOf({ zone, uses }: ZoneUse, conf: NginxConf): Traits {
-  const hasNameless = uses.some(({ levels }) =>
-    levels.some(({ rules }) => rules.serverName === ''),
-  );
-  return keyTraits(zone.keyExpression, conf, hasNameless);
 }
 
 /** A name for a zone that the configuration does not have yet. */
@@ -69,42 +61,38 @@ function clientControlled(survey: Survey, zoneUse: ZoneUse, traits: Traits): rea
   const isHeld = isBesideAddress(survey, zoneUse);
   const severity = isHeld ? 'info' : 'warning';
   const fix = isHeld ? [] : limitByAddress(survey.conf, zoneUse);
+  const found = (parts: Pick<FindingParts, 'message' | 'details' | 'fix'>): readonly Finding[] => [
+    finding('key-client-controlled', { severity, where: zone.where, ...parts }),
+  ];
   if (traits.emptyByChoice.length > 0) {
     const message =
       `${choice || free}, which the client writes, can choose the empty key of zone ` +
-      `"${zone.name}" (${traits.emptyByChoice.join(', ')}): such a request is not limited`;
-    return [finding('key-client-controlled', { severity, where: zone.where, message, fix })];
+      `"${zone.name}" (${someOf(traits.emptyByChoice, ', ')}): such a request is not limited`;
+    return found({ message, fix });
   }
   if (free !== '') {
     const message = `zone "${zone.name}" is keyed by ${free}, which the client writes`;
-    const isForwarded = /forwarded_for/.test(free);
-    return [
-      finding('key-client-controlled', {
-        severity,
-        where: zone.where,
-        message,
-        ...(isForwarded
-          ? { details: 'Trust the header only from your own proxies, with set_real_ip_from.' }
-          : {
-              details: isHeld
-                ? 'Here a limit by address holds such a client.'
-                : 'Keep it beside a limit by address, as below.',
-            }),
-        fix: isForwarded ? realIpLines(zoneUse) : fix,
-      }),
-    ];
+    if (/forwarded_for/.test(free)) {
+      const details = 'Trust the header only from your own proxies, with set_real_ip_from.';
+      return found({ message, details, fix: realIpLines(zoneUse) });
+    }
+    const details = isHeld
+      ? 'Here a limit by address holds such a client.'
+      : 'Keep it beside a limit by address, as below.';
+    return found({ message, details, fix });
   }
-  if (choice === '') return [];
+  // A few keys beside a limit by address do no harm.
+  if (choice === '' || isHeld) return [];
   const message = `${choice}, which the client writes, chooses between the keys of zone "${zone.name}"`;
   return [finding('key-client-controlled', { severity: 'info', where: zone.where, message, fix })];
 }
 
 /** Whether everywhere a limit by address, which no client can leave, holds as well. */
-function isBesideAddress({ conf, zones }: Survey, { kind, uses }: ZoneUse): boolean {
+function isBesideAddress({ zones }: Survey, { kind, uses }: ZoneUse): boolean {
   const list = kind === 'limit_req' ? 'limits' : 'connLimits';
   const byAddress = new Set(
     zones
-      .filter((other) => other.kind === kind && isAddressAlone(traitsOf(other, conf)))
+      .filter((other) => other.kind === kind && isAddressAlone(other.traits))
       .map((other) => other.zone.name),
   );
   return uses.every(({ levels }) =>
@@ -156,7 +144,7 @@ function canBeEmpty(
       severity: isOnly ? 'warning' : 'info',
       where: zone.where,
       message: `the key ${zone.keyExpression} of zone "${zone.name}" can be empty${consequence}`,
-      details: `When: ${traits.empty.join('; ')}. If that is not meant, fall back to the address.`,
+      details: `When: ${someOf(traits.empty, '; ')}. If that is not meant, fall back to the address.`,
       fix: [
         inHttp(fallback),
         insteadOf(zone.where, zoneLine({ ...zone, keyExpression: `$${variable}` })),
@@ -235,6 +223,12 @@ function freeVariable(conf: NginxConf, name: string): string {
     .replace(/^(?=\d)/, 'zone_')
     .toLowerCase();
   return freeName(safe, (wanted) => conf.maps.has(wanted) || conf.geos.has(wanted));
+}
+
+/** The first three, and how many more there are. */
+function someOf(texts: readonly string[], separator: string): string {
+  const shown = texts.slice(0, 3).join(separator);
+  return texts.length > 3 ? `${shown}${separator}and ${texts.length - 3} more` : shown;
 }
 
 function dollars(names: ReadonlySet<string>): string {

@@ -150,7 +150,8 @@ function chosen(source: Traits, values: readonly Alternative[]): Traits {
       ...all.flatMap(({ empty }) => empty),
     ]),
     isByAddress: (isChoice && source.isByAddress) || all.some((traits) => traits.isByAddress),
-    longestBytes: Math.max(...all.map(({ longestBytes }) => longestBytes)),
+    // Not Math.max(...): a geo can have more networks than a call can have arguments.
+    longestBytes: all.reduce((most, { longestBytes }) => Math.max(most, longestBytes), 0),
     isMixed:
       all.some((traits) => traits.isMixed) ||
       (hasShort && lengths.some(({ longestBytes }) => !Number.isFinite(longestBytes))),

@@ -13,22 +13,23 @@ import { type Finding, finding } from './finding.js';
 import {
   type LogUse,
   type MissingField,
-  missingFields,
+  ReplayFields,
   type ReplayFormat,
+  variablesOfFormat,
 } from './replay-fields.js';
-import { replayFormat, untellableKeys, variablesOfFormat } from './replay-fields.js';
 import { groupBy, type Level, levelsText, type Survey } from './survey.js';
 
 export function checkLogs(survey: Survey): readonly Finding[] {
   if (survey.limitedLevels.length === 0) return [];
-  const format = replayFormat(survey);
+  const fields = new ReplayFields(survey);
+  const format = fields.complete();
   return [
-    ...lacking(survey, format),
+    ...lacking(survey, fields, format),
     ...withoutConnStatus(survey, format),
     ...logOff(survey, format),
     ...conditional(survey),
     ...errorLevel(survey),
-    ...untellable(survey),
+    ...untellable(format),
   ];
 }
 
@@ -40,11 +41,15 @@ interface Judged {
   readonly missing: readonly MissingField[];
 }
 
-function lacking(survey: Survey, format: ReplayFormat): readonly Finding[] {
+function lacking(
+  survey: Survey,
+  replayFields: ReplayFields,
+  format: ReplayFormat,
+): readonly Finding[] {
   const { conf, limitedLevels } = survey;
   const judged = limitedLevels.flatMap((level): Judged[] => {
     if (level.rules.accessLogOffWhere !== undefined) return [];
-    const best = bestLog(survey, level);
+    const best = bestLog(survey, replayFields, level);
     return best.missing.length === 0 ? [] : [best];
   });
   return groupBy(judged, ({ log }) => (log === null ? '' : placeText(log.where))).map((group) => {
@@ -66,13 +71,13 @@ function lacking(survey: Survey, format: ReplayFormat): readonly Finding[] {
 }
 
 /** Of the logs that a request is written to, the one with the fewest fields missing. */
-function bestLog(survey: Survey, level: Level): Judged {
+function bestLog(survey: Survey, replayFields: ReplayFields, level: Level): Judged {
   const { conf } = survey;
   const logs = level.rules.accessLogs.length === 0 ? [null] : level.rules.accessLogs;
   const judged = logs.map((log): Judged => {
     const use: LogUse = { level, writers: writersOf(survey, log) };
     const format = conf.logFormats.get(log?.format ?? 'combined')!;
-    return { level, log, missing: missingFields(conf, use, format) };
+    return { level, log, missing: replayFields.missing(use, format) };
   });
   const weight = ({ missing }: Judged): number =>
     missing.reduce((sum, { isEssential }) => sum + (isEssential ? 100 : 1), 0);
@@ -241,10 +246,9 @@ function firstLimitWhere({ limits, connLimits }: RuleSet): ConfWhere {
   return (limits[0] ?? connLimits[0])!.where;
 }
 
-/** Keys that depend on what is written into no log. */
-function untellable({ conf }: Survey): readonly Finding[] {
-  return untellableKeys(conf).map(({ zone, why }) => {
-    const { where } = (conf.reqZones.get(zone) ?? conf.connZones.get(zone))!;
-    return finding('not-evaluated', { severity: 'info', where, message: why });
+/** Keys that even the full format does not tell. */
+function untellable(format: ReplayFormat): readonly Finding[] {
+  return format.untellable.map(({ zone, why }) => {
+    return finding('not-evaluated', { severity: 'info', where: zone.where, message: why });
   });
 }

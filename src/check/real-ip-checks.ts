@@ -8,7 +8,6 @@ import type { ServerConf } from '../../parsers/conf/model.js';
 import { parseNetwork } from '../keys/networks.js';
 import { inServer } from './conf-lines.js';
 import { type Finding, finding } from './finding.js';
-import { traitsOf } from './key-checks.js';
 import type { Survey } from './survey.js';
 
 export function checkRealIp(survey: Survey): readonly Finding[] {
@@ -23,7 +22,7 @@ export function checkRealIp(survey: Survey): readonly Finding[] {
 function zonesByAddress(survey: Survey): ReadonlyMap<ServerConf, readonly string[]> {
   const byServer = new Map<ServerConf, string[]>();
   for (const zoneUse of survey.zones) {
-    if (!traitsOf(zoneUse, survey.conf).isByAddress) continue;
+    if (!zoneUse.traits.isByAddress) continue;
     const levels = zoneUse.uses.flatMap((use) => use.levels);
     for (const server of new Set(levels.map((level) => level.server))) {
       byServer.set(server, [...(byServer.get(server) ?? []), zoneUse.zone.name]);

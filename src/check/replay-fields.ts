@@ -5,7 +5,14 @@
  * matched; see src/replay.
  */
 import { predefinedFormat } from '../../parsers/access/predefined.js';
-import type { LogFormatConf, NginxConf, RuleSet, ServerConf } from '../../parsers/conf/model.js';
+import type {
+  LimitConnZone,
+  LimitReqZone,
+  LogFormatConf,
+  NginxConf,
+  RuleSet,
+  ServerConf,
+} from '../../parsers/conf/model.js';
 import { variablesOf } from '../../parsers/conf/variables.js';
 import { planKey } from '../keys/key-plan.js';
 import { freeName } from './key-checks.js';
@@ -114,67 +121,10 @@ export function variablesOfFormat(format: Pick<LogFormatConf, 'text'>): readonly
   return variablesOf(format.text).map((name) => name.toLowerCase());
 }
 
-/** The fields that a level's log lacks, those for the keys of its limits included. */
-export function missingFields(
-  conf: NginxConf,
-  use: LogUse,
-  format: LogFormatConf,
-): readonly MissingField[] {
-  const logged = new Set(variablesOfFormat(format));
-  const missing = NEEDED.filter(
-    ({ name, or = [], isNeeded }) =>
-      isNeeded?.(use) !== false && ![name, ...or].some((field) => logged.has(field)),
-  );
-  const known = new Set(missing.map(({ name }) => name));
-  for (const { name, zone } of missingForKeys(conf, use.level, format)) {
-    if (known.has(name)) continue;
-    known.add(name);
-    const cost = `without $${name} the keys of zone "${zone}" are unknown`;
-    missing.push({ name, isEssential: true, cost });
-  }
-  return missing;
-}
-
-function missingForKeys(
-  conf: NginxConf,
-  { rules, server }: Level,
-  format: LogFormatConf,
-): readonly { name: string; zone: string }[] {
-  return zonesOf(conf, rules).flatMap((zone) => {
-    const planned = planKey(zone.keyExpression, {
-      conf,
-      zone: zone.name,
-      variables: variablesOfFormat(format),
-      escape: format.escape,
-      constants: { server_name: rules.serverName },
-      mergeSlashes: server.mergeSlashes,
-      isRewritten: rules.rewriteWhere !== undefined,
-    });
-    if ('plan' in planned) return [];
-    return planned.missing.map((name) => ({ name, zone: zone.name }));
-  });
-}
-
-/** Zones whose keys no log can tell, with the reason. */
-export function untellableKeys(
-  conf: NginxConf,
-): readonly { readonly zone: string; readonly why: string }[] {
-  return [...conf.reqZones.values(), ...conf.connZones.values()].flatMap((zone) => {
-    const context = { conf, zone: zone.name, variables: [], escape: 'default', constants: {} };
-    const planned = planKey(zone.keyExpression, { ...context, escape: 'default' });
-    if ('plan' in planned || planned.missing.length > 0) return [];
-    return [{ zone: zone.name, why: planned.why }];
-  });
-}
-
-function zonesOf(
-  conf: NginxConf,
-  rules: RuleSet,
-): readonly { readonly name: string; readonly keyExpression: string }[] {
-  return [
-    ...rules.limits.map(({ zone }) => conf.reqZones.get(zone)!),
-    ...rules.connLimits.map(({ zone }) => conf.connZones.get(zone)!),
-  ];
+/** A zone whose key no log can tell. */
+export interface UntellableKey {
+  readonly zone: LimitReqZone | LimitConnZone;
+  readonly why: string;
 }
 
 /** A format with everything: limitlens's own, and what the keys of this configuration need. */
@@ -182,28 +132,116 @@ export interface ReplayFormat {
   readonly name: string;
   /** null when the configuration has it already. */
   readonly line: string | null;
+  readonly untellable: readonly UntellableKey[];
 }
 
-export function replayFormat(survey: Survey): ReplayFormat {
-  const { conf, limitedLevels } = survey;
-  const uses = limitedLevels.map((level) => ({ level, writers: conf.servers }));
-  const isComplete = (format: LogFormatConf): boolean =>
-    uses.every((use) => missingFields(conf, use, format).length === 0);
-  const own = [...conf.logFormats.values()].find(
-    (format) => isComplete(format) && variablesOfFormat(format).includes('limit_conn_status'),
-  );
-  if (own !== undefined) return { name: own.name, line: null };
-  const isTaken = (wanted: string): boolean =>
-    [...conf.logFormats.keys()].some((known) => known.toLowerCase() === wanted);
-  const name = freeName('limitlens', isTaken);
+/** What the formats of one configuration lack. Plans of keys are remembered: maps can be large. */
+export class ReplayFields {
+  readonly #survey: Survey;
+  readonly #keyFields = new Map<string, readonly string[]>();
+
+  constructor(survey: Survey) {
+    this.#survey = survey;
+  }
+
+  /** The fields that a level's log lacks, those for the keys of its limits included. */
+  missing(use: LogUse, format: LogFormatConf): readonly MissingField[] {
+    const logged = new Set(variablesOfFormat(format));
+    const missing: MissingField[] = NEEDED.filter(
+      ({ name, or = [], isNeeded }) =>
+        isNeeded?.(use) !== false && ![name, ...or].some((field) => logged.has(field)),
+    );
+    const known = new Set(missing.map(({ name }) => name));
+    for (const zone of this.#zonesOf(use.level.rules)) {
+      for (const name of this.#missingForKey(zone, use.level, format)) {
+        if (known.has(name)) continue;
+        known.add(name);
+        const cost = `without $${name} the keys of zone "${zone.name}" are unknown`;
+        missing.push({ name, isEssential: true, cost });
+      }
+    }
+    return missing;
+  }
+
+  /** The format to propose for this configuration. */
+  complete(): ReplayFormat {
+    const { conf, limitedLevels, connUses } = this.#survey;
+    const uses = limitedLevels.map((level) => ({ level, writers: conf.servers }));
+    const own = [...conf.logFormats.values()].find(
+      (format) =>
+        (connUses.length === 0 || variablesOfFormat(format).includes('limit_conn_status')) &&
+        uses.every((use) => this.missing(use, format).length === 0),
+    );
+    if (own !== undefined) {
+      return { name: own.name, line: null, untellable: this.#untellable(own) };
+    }
+    const isTaken = (wanted: string): boolean =>
+      [...conf.logFormats.keys()].some((known) => known.toLowerCase() === wanted);
+    const name = freeName('limitlens', isTaken);
+    const base: LogFormatConf = { name, escape: 'default', text: baseText(conf), where: null };
+    const extra = new Set(
+      uses.flatMap((use) => this.missing(use, base).map((field) => field.name)),
+    );
+    const fields = [...extra].map((field) => ` ${field}="$${field}"`).join('');
+    const text = `${base.text}${fields}`;
+    const line = `log_format ${name} '${text}';`;
+    return { name, line, untellable: this.#untellable({ ...base, text }) };
+  }
+
+  #untellable(format: LogFormatConf): readonly UntellableKey[] {
+    return this.#survey.zones.flatMap(({ zone, uses }) => {
+      const level = uses[0]?.levels[0];
+      if (level === undefined) return [];
+      const planned = this.#plan(zone, level, format);
+      return 'plan' in planned ? [] : [{ zone, why: planned.why }];
+    });
+  }
+
+  #missingForKey(
+    zone: LimitReqZone | LimitConnZone,
+    level: Level,
+    format: LogFormatConf,
+  ): readonly string[] {
+    const { rules, server } = level;
+    const isRewritten = rules.rewriteWhere !== undefined;
+    const settings = [format.escape, server.mergeSlashes, isRewritten, rules.serverName];
+    const cacheKey = JSON.stringify([zone.keyExpression, format.text, ...settings]);
+    const known = this.#keyFields.get(cacheKey);
+    if (known !== undefined) return known;
+    const planned = this.#plan(zone, level, format);
+    const missing = 'plan' in planned ? [] : planned.missing;
+    this.#keyFields.set(cacheKey, missing);
+    return missing;
+  }
+
+  #plan(
+    zone: LimitReqZone | LimitConnZone,
+    { rules, server }: Level,
+    format: LogFormatConf,
+  ): ReturnType<typeof planKey> {
+    return planKey(zone.keyExpression, {
+      conf: this.#survey.conf,
+      zone: zone.name,
+      variables: variablesOfFormat(format),
+      escape: format.escape,
+      constants: { server_name: rules.serverName },
+      mergeSlashes: server.mergeSlashes,
+      isRewritten: rules.rewriteWhere !== undefined,
+    });
+  }
+
+  #zonesOf({ limits, connLimits }: RuleSet): readonly (LimitReqZone | LimitConnZone)[] {
+    const { reqZones, connZones } = this.#survey.conf;
+    return [
+      ...limits.map(({ zone }) => reqZones.get(zone)!),
+      ...connLimits.map(({ zone }) => connZones.get(zone)!),
+    ];
+  }
+}
+
+function baseText(conf: NginxConf): string {
+  const { text } = predefinedFormat('limitlens')!;
   // $realip_remote_addr is there only in an nginx that was built with the realip module.
   const hasRealIp = conf.servers.some(({ realIp }) => realIp !== null);
-  const base = predefinedFormat('limitlens')!.text;
-  const text = hasRealIp ? base : base.replace('realip_remote_addr="$realip_remote_addr" ', '');
-  const format: LogFormatConf = { name, escape: 'default', text, where: null };
-  const extra = new Set(
-    uses.flatMap((use) => missingFields(conf, use, format).map((field) => field.name)),
-  );
-  const fields = [...extra].map((field) => ` ${field}="$${field}"`).join('');
-  return { name, line: `log_format ${name} '${text}${fields}';` };
+  return hasRealIp ? text : text.replace('realip_remote_addr="$realip_remote_addr" ', '');
 }

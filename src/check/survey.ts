@@ -15,6 +15,7 @@ import type {
   RuleSet,
   ServerConf,
 } from '../../parsers/conf/model.js';
+import { keyTraits, type Traits } from './key-traits.js';
 
 /** What a report or a store knows of the keys of a zone. */
 export interface KeysSeen {
@@ -49,6 +50,8 @@ export interface ZoneUse {
   readonly kind: 'limit_req' | 'limit_conn';
   readonly zone: LimitReqZone | LimitConnZone;
   readonly uses: readonly Use<Limit | ConnLimit>[];
+  /** Of its key, under the servers that it is used in. */
+  readonly traits: Traits;
 }
 
 export interface Survey {
@@ -74,8 +77,8 @@ export function surveyConf(conf: NginxConf, options: CheckOptions): Survey {
   const reqUses = usesOf(levels, (rules) => rules.limits);
   const connUses = usesOf(levels, (rules) => rules.connLimits);
   const zones: ZoneUse[] = [
-    ...[...conf.reqZones.values()].map((zone) => zoneUse('limit_req', zone, reqUses)),
-    ...[...conf.connZones.values()].map((zone) => zoneUse('limit_conn', zone, connUses)),
+    ...[...conf.reqZones.values()].map((zone) => zoneUse(conf, 'limit_req', zone, reqUses)),
+    ...[...conf.connZones.values()].map((zone) => zoneUse(conf, 'limit_conn', zone, connUses)),
   ];
   return {
     conf,
@@ -118,11 +121,14 @@ function usesOf<L extends Limit | ConnLimit>(
 }
 
 function zoneUse(
+  conf: NginxConf,
   kind: ZoneUse['kind'],
   zone: ZoneUse['zone'],
-  uses: readonly Use<Limit | ConnLimit>[],
+  allUses: readonly Use<Limit | ConnLimit>[],
 ): ZoneUse {
-  return { kind, zone, uses: uses.filter(({ limit }) => limit.zone === zone.name) };
+  const uses = allUses.filter(({ limit }) => limit.zone === zone.name);
+  const isNameless = uses.some(({ levels }) => levels.some(({ rules }) => rules.serverName === ''));
+  return { kind, zone, uses, traits: keyTraits(zone.keyExpression, conf, isNameless) };
 }
 
 /** Lists of one kind; both are inherited in the same way. */

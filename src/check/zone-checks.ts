@@ -14,7 +14,7 @@ import {
   zoneLine,
 } from './conf-lines.js';
 import { type Finding, finding } from './finding.js';
-import { freeZoneName, traitsOf } from './key-checks.js';
+import { freeZoneName } from './key-checks.js';
 import { SHORT_KEY_BYTES } from './key-traits.js';
 import { groupBy, type KeysSeen, type Survey, type ZoneUse } from './survey.js';
 import {
@@ -62,7 +62,7 @@ function tooSmall(survey: Survey, zoneUse: ZoneUse): readonly Finding[] {
   if (uses.length === 0) return [];
   const seen = survey.keysSeen.get(zone.name);
   if (seen !== undefined) return tooSmallFor(zoneUse, seen);
-  const traits = traitsOf(zoneUse, survey.conf);
+  const { traits } = zoneUse;
   if (!traits.isByAddress && traits.free.size === 0) return [];
   const isByAddress = traits.free.size === 0;
   const keyBytes = isByAddress ? ADDRESS_KEY_BYTES : SHORT_KEY_BYTES;
