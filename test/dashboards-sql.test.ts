@@ -200,6 +200,8 @@ test('statements of the dashboards', async (t) => {
       const columns = await store.query<Column>(`DESCRIBE TABLE (${sql})`);
       assert.deepEqual(misfits(panel, columns), [], panel.id);
       const names = columns.map(({ name }) => name);
+      const isNamed = panel.kind === 'timeseries' && names[1] === 'series' && names.length === 3;
+      assert.equal(panel.isNamedBySeries ?? false, isNamed, panel.id);
       const named = [
         ...Object.keys(panel.units ?? {}),
         ...(panel.hidden ?? []),

@@ -58,6 +58,7 @@ const OVER_TIME: Panel = {
   question: 'When would the limits have been felt?',
   why: 'A daily peak is traffic that the limit does not fit; single spikes are clients.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
   sum(requests) / $__interval_s AS "would be rejected"
 FROM zone_outcomes
@@ -77,6 +78,7 @@ const DELAYS_OVER_TIME: Panel = {
   question: 'When would clients have had to wait?',
   why: 'With nodelay there are none.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
   sum(requests) / $__interval_s AS "would be delayed"
 FROM zone_outcomes

@@ -84,6 +84,7 @@ const REJECTIONS: Panel = {
   question: 'When was who rejected?',
   why: 'A key that is rejected at a steady rate retries at once, whatever it is told.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${MINUTE_STEP}, key AS series,
   (sum(rejected) + sum(exhausted)) / $__interval_s AS "rejections"
 FROM key_minutes

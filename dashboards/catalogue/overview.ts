@@ -43,6 +43,7 @@ const RESPONSES_BY_SOURCE: Panel = {
     'limit_req_status turned into another status count here as well. `unknown` means that the log ' +
     'lacks a field; `limitlens check` names it.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, source AS series,
   sum(requests) / $__interval_s AS "requests per second"
 FROM responses
@@ -112,6 +113,7 @@ const NEAR_LIMIT: Panel = {
     'Near means that excess reached four fifths of burst and the request was still let through. A ' +
     'zone that is often near will reject at the next rise.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
   sum(near_limit) / greatest(sum(requests), 1) AS "near limit"
 FROM zone_outcomes

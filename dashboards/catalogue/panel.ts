@@ -66,6 +66,8 @@ export interface Panel {
   readonly units?: Readonly<Record<string, Unit>>;
   readonly thresholds?: readonly Threshold[];
   readonly states?: readonly State[];
+  /** It has one number, and its lines are named after `series` alone. */
+  readonly isNamedBySeries?: true;
   /** Counts are bars that add up; what is measured is a line. */
   readonly draw?: 'stacked bars' | 'lines';
   /** Columns that are there for links only. */

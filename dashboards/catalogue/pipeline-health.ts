@@ -55,6 +55,7 @@ const LINES: Panel = {
   question: 'Do the lines keep coming?',
   why: 'A gap is a log that was not read, or a time without traffic.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, kind AS series,
   sum(lines) / $__interval_s AS "lines per second"
 FROM line_counts
@@ -75,6 +76,7 @@ const EXPLAINED: Panel = {
     'A drop that lasts means that the configuration is not the one of that time, or that lines are ' +
     'missing; the classes beside it say which.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
   sumIf(requests, class = 'explained') / nullIf(sumIf(requests, ${COMPARED}), 0) AS "explained"
 FROM agreement

@@ -44,6 +44,7 @@ const OCCUPANCY: Panel = {
     'only when it makes new ones, so that a quiet zone stays as full as it was: a full zone is ' +
     'normal, evictions in debt are not.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
   max(nodes) / greatest(max(capacity_nodes), 1) AS "occupancy"
 FROM zone_state
@@ -90,6 +91,7 @@ const EVICTIONS: Panel = {
   question: 'How fast does each zone forget keys that still owed?',
   why: 'Each lets one client begin anew with its whole burst.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
   sum(evictions_in_debt) / $__interval_s AS "evictions in debt"
 FROM zone_state
@@ -108,6 +110,7 @@ const ADMITTED: Panel = {
   question: 'What does a zone that is too small let through?',
   why: 'The difference to a zone that is large enough.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
   sum(admitted_by_eviction) / $__interval_s AS "let through"
 FROM zone_state
@@ -128,6 +131,7 @@ const KEYS_CREATED: Panel = {
     'A zone must hold as many keys as come in the time that a debt takes to run out. A sudden rise ' +
     'is a scan, or a key that a client can make up.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
   sum(keys_created) / $__interval_s AS "nodes made"
 FROM zone_state
@@ -146,6 +150,7 @@ const REFUSED_BY_ZONE: Panel = {
   question: 'Which zone refuses most of what it is asked?',
   why: 'Of the requests that the zone decided, without dry run.',
   kind: 'timeseries',
+  isNamedBySeries: true,
   sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
   sumIf(requests, ${REFUSED}) / greatest(sum(requests), 1) AS "refused share"
 FROM zone_outcomes

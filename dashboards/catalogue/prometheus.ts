@@ -1,0 +1,265 @@
+/**
+ * The dashboard over Prometheus metrics, for who has only that: no keys, no places, no examples.
+ *
+ * PromQL over the names of ../metric-names.ts. Variables are regular expressions there (`=~`), which
+ * Grafana escapes by itself for a Prometheus data source.
+ */
+import { METRICS } from '../metric-names.js';
+import type { Panel } from './panel.js';
+
+export interface PrometheusQuery {
+  readonly expr: string;
+  /** `{{label}}` stands for the label's value. */
+  readonly legend: string;
+}
+
+export interface PrometheusPanel extends Omit<Panel, 'sql' | 'kind'> {
+  readonly kind: 'timeseries' | 'stat';
+  readonly queries: readonly PrometheusQuery[];
+}
+
+const IN_ZONES = 'instance=~"$instance", zone=~"$zone"';
+const BY_ZONE = 'by (instance, zone)';
+const PER_ZONE = '{{instance}} {{zone}}';
+
+function rate(metric: keyof typeof METRICS, selector: string): string {
+  return `rate(${METRICS[metric].name}{${selector}}[$__rate_interval])`;
+}
+
+const REFUSED = 'outcome=~"rejected|exhausted"';
+const REFUSED_DRY_RUN = 'outcome=~"rejected_dry_run|exhausted_dry_run"';
+const DECIDED = 'outcome!~"skipped|not_reached"';
+const NODES = METRICS.zoneNodes.name;
+const CAPACITY = METRICS.zoneCapacityNodes.name;
+
+export const PROMETHEUS_VARIABLES = [
+  {
+    name: 'instance',
+    label: 'Instance',
+    query: `label_values(${METRICS.limitReqRequests.name}, instance)`,
+  },
+  {
+    name: 'zone',
+    label: 'Zone',
+    query: `label_values(${METRICS.limitReqRequests.name}{instance=~"$instance"}, zone)`,
+  },
+] as const;
+
+const PANELS: readonly PrometheusPanel[] = [
+  {
+    id: 'prometheus-outcomes',
+    title: 'Decisions of limit_req',
+    question: 'What do the limits do, moment by moment?',
+    why: 'Each limit that was asked counts.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr: `sum by (outcome) (${rate('limitReqRequests', `${IN_ZONES}, ${DECIDED}`)})`,
+        legend: '{{outcome}}',
+      },
+    ],
+    unit: 'requests per second',
+    draw: 'stacked bars',
+    width: 12,
+  },
+  {
+    id: 'prometheus-responses',
+    title: '429 and 503 by source',
+    question: 'Is it the limiter that says 429 or 503, or the upstream, or nginx itself?',
+    why: 'Refusals with another code count as well.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr: `sum by (code, source) (${rate('responses', 'instance=~"$instance", source!=""')})`,
+        legend: '{{code}} {{source}}',
+      },
+    ],
+    unit: 'requests per second',
+    draw: 'stacked bars',
+    width: 12,
+  },
+  {
+    id: 'prometheus-refused-share',
+    title: 'Refused share by zone',
+    question: 'Which zone refuses most of what it is asked?',
+    why: 'Of the requests that the zone decided, without dry run.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr:
+          `sum ${BY_ZONE} (${rate('limitReqRequests', `${IN_ZONES}, ${REFUSED}`)}) / ` +
+          `sum ${BY_ZONE} (${rate('limitReqRequests', `${IN_ZONES}, ${DECIDED}`)})`,
+        legend: PER_ZONE,
+      },
+    ],
+    unit: 'ratio',
+    draw: 'lines',
+    width: 8,
+  },
+  {
+    id: 'prometheus-dry-run-share',
+    title: 'Would be rejected, by zone',
+    question: 'What would limits under dry run do?',
+    why: 'Of the requests that the zone decided.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr:
+          `sum ${BY_ZONE} (${rate('limitReqRequests', `${IN_ZONES}, ${REFUSED_DRY_RUN}`)}) / ` +
+          `sum ${BY_ZONE} (${rate('limitReqRequests', `${IN_ZONES}, ${DECIDED}`)})`,
+        legend: PER_ZONE,
+      },
+    ],
+    unit: 'ratio',
+    draw: 'lines',
+    width: 8,
+  },
+  {
+    id: 'prometheus-near-limit',
+    title: 'Share of requests near their limit',
+    question: 'Which zone will begin to reject when traffic grows a little?',
+    why: 'Near: let through with an excess of at least four fifths of burst.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr:
+          `sum ${BY_ZONE} (${rate('nearLimit', IN_ZONES)}) / ` +
+          `sum ${BY_ZONE} (${rate('limitReqRequests', `${IN_ZONES}, ${DECIDED}`)})`,
+        legend: PER_ZONE,
+      },
+    ],
+    unit: 'ratio',
+    draw: 'lines',
+    width: 8,
+  },
+  {
+    id: 'prometheus-occupancy',
+    title: 'Occupancy of zones',
+    question: 'How full is each zone?',
+    why: 'A full zone is normal; evictions of keys in debt are not.',
+    kind: 'timeseries',
+    queries: [{ expr: `${NODES}{${IN_ZONES}} / ${CAPACITY}{${IN_ZONES}}`, legend: PER_ZONE }],
+    unit: 'ratio',
+    draw: 'lines',
+    thresholds: [
+      { value: 0.8, colour: 'yellow', why: 'a fifth is left for clients that are new' },
+      { value: 0.98, colour: 'orange', why: 'the next new keys push out the oldest' },
+    ],
+    width: 8,
+  },
+  {
+    id: 'prometheus-evictions',
+    title: 'Evictions',
+    question: 'Does a zone forget keys that it should have limited?',
+    why: 'Each eviction in debt lets one client begin anew with its whole burst.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr: `sum ${BY_ZONE} (${rate('zoneEvictionsInDebt', IN_ZONES)})`,
+        legend: `${PER_ZONE} in debt`,
+      },
+      { expr: `sum ${BY_ZONE} (${rate('zoneEvictions', IN_ZONES)})`, legend: `${PER_ZONE} all` },
+    ],
+    unit: 'nodes per second',
+    draw: 'lines',
+    width: 8,
+  },
+  {
+    id: 'prometheus-lost-requests',
+    title: 'What a zone too small does',
+    question: 'What is wrongly let through or refused for want of memory?',
+    why: 'Let through since a key was forgotten; refused since no node could be made.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr: `sum ${BY_ZONE} (${rate('zoneAdmittedByEviction', IN_ZONES)})`,
+        legend: `${PER_ZONE} let through`,
+      },
+      {
+        expr: `sum ${BY_ZONE} (${rate('zoneAllocationFailures', IN_ZONES)})`,
+        legend: `${PER_ZONE} no memory`,
+      },
+    ],
+    unit: 'requests per second',
+    draw: 'lines',
+    width: 8,
+  },
+  {
+    id: 'prometheus-agreement',
+    title: 'Decisions that the replay explains',
+    question: 'How far can the replay be believed?',
+    why: 'Low: the configuration is not the one of that time, or lines are missing.',
+    kind: 'timeseries',
+    queries: [{ expr: `${METRICS.replayAgreement.name}{${IN_ZONES}}`, legend: PER_ZONE }],
+    unit: 'ratio',
+    draw: 'lines',
+    width: 12,
+  },
+  {
+    id: 'prometheus-source-lag',
+    title: 'Lag of sources',
+    question: 'Is everything read in time?',
+    why: 'Grows when a log is not read or the store does not take its rows.',
+    kind: 'timeseries',
+    queries: [{ expr: METRICS.sourceLag.name, legend: '{{source}}' }],
+    unit: 'seconds',
+    draw: 'lines',
+    width: 12,
+  },
+  {
+    id: 'prometheus-lines',
+    title: 'Lines by kind',
+    question: 'Do the lines keep coming, and can they be read?',
+    why: 'Reasons are those of lines that could not be read.',
+    kind: 'timeseries',
+    queries: [
+      { expr: `sum by (kind) (${rate('lines', '')})`, legend: '{{kind}}' },
+      { expr: `sum by (reason) (${rate('parseErrors', '')})`, legend: 'unread: {{reason}}' },
+    ],
+    unit: 'lines per second',
+    draw: 'lines',
+    width: 12,
+  },
+  {
+    id: 'prometheus-store',
+    title: 'Store: seconds per insert',
+    question: 'Does the store keep up?',
+    why: 'The 95th percentile of the time that a block takes.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr:
+          'histogram_quantile(0.95, sum by (le) ' +
+          `(rate(${METRICS.storeInsertDuration.name}_bucket[$__rate_interval])))`,
+        legend: '95th percentile',
+      },
+    ],
+    unit: 'seconds',
+    draw: 'lines',
+    width: 6,
+  },
+  {
+    id: 'prometheus-store-failures',
+    title: 'Store: failed inserts',
+    question: 'Does the store refuse what it is sent?',
+    why: 'Blocks that failed are tried again; they wait in memory or on disk.',
+    kind: 'stat',
+    queries: [
+      {
+        expr: `sum(increase(${METRICS.storeInserts.name}{result="failed"}[$__range]))`,
+        legend: 'failed',
+      },
+    ],
+    unit: 'count',
+    thresholds: [{ value: 1, colour: 'yellow', why: 'the log of limitlens says why' }],
+    width: 6,
+  },
+];
+
+export const PROMETHEUS_DASHBOARD = {
+  id: 'limitlens-prometheus',
+  title: 'limitlens: metrics',
+  question: 'The state of limits and zones, from Prometheus alone.',
+  runbooks: ['zone-starvation', 'reject-ratio', 'responses-by-source', 'dry-run-rejects'],
+  panels: PANELS,
+} as const;

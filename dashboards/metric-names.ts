@@ -1,0 +1,138 @@
+/**
+ * The metrics that limitlens exports: one list, for what exports them and for what asks for them
+ * (the Prometheus dashboard, alert rules).
+ *
+ * Prometheus's conventions: base units, `_total` for counters. No label holds a client or a key.
+ * Label sets that are known beforehand begin at zero. Not here: how values come about.
+ */
+export interface Metric {
+  readonly name: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly labels: readonly string[];
+  readonly help: string;
+}
+
+export const METRICS = {
+  limitReqRequests: {
+    name: 'limitlens_limit_req_requests_total',
+    type: 'counter',
+    labels: ['zone', 'instance', 'outcome'],
+    help: 'Decisions of limit_req zones by outcome: passed, delayed, rejected and the like.',
+  },
+  limitConnRequests: {
+    name: 'limitlens_limit_conn_requests_total',
+    type: 'counter',
+    labels: ['zone', 'instance', 'outcome'],
+    help: 'Decisions of limit_conn zones by outcome.',
+  },
+  nearLimit: {
+    name: 'limitlens_limit_req_near_limit_total',
+    type: 'counter',
+    labels: ['zone', 'instance'],
+    help: 'Requests let through with an excess of at least four fifths of burst.',
+  },
+  responses: {
+    name: 'limitlens_responses_total',
+    type: 'counter',
+    labels: ['code', 'source', 'instance'],
+    help: 'Responses 429 and 503, and refusals with another code, by who answered.',
+  },
+  zoneNodes: {
+    name: 'limitlens_zone_nodes',
+    type: 'gauge',
+    labels: ['zone', 'instance'],
+    help: 'Nodes that the zone holds.',
+  },
+  zoneCapacityNodes: {
+    name: 'limitlens_zone_capacity_nodes',
+    type: 'gauge',
+    labels: ['zone', 'instance'],
+    help: 'Nodes that fit into the zone, for keys as long as the last one.',
+  },
+  zoneEvictions: {
+    name: 'limitlens_zone_evictions_total',
+    type: 'counter',
+    labels: ['zone', 'instance'],
+    help: 'Nodes that the zone dropped by force to make room.',
+  },
+  zoneEvictionsInDebt: {
+    name: 'limitlens_zone_evictions_in_debt_total',
+    type: 'counter',
+    labels: ['zone', 'instance'],
+    help: 'Such nodes whose key still had an excess.',
+  },
+  zoneAdmittedByEviction: {
+    name: 'limitlens_zone_admitted_by_eviction_total',
+    type: 'counter',
+    labels: ['zone', 'instance'],
+    help: 'Requests let through that a zone large enough would have refused.',
+  },
+  zoneAllocationFailures: {
+    name: 'limitlens_zone_allocation_failures_total',
+    type: 'counter',
+    labels: ['zone', 'instance'],
+    help: 'Requests refused since the zone had no memory for their key.',
+  },
+  replayAgreement: {
+    name: 'limitlens_replay_agreement_ratio',
+    type: 'gauge',
+    labels: ['zone', 'instance'],
+    help: 'Share of logged decisions that the replay explains.',
+  },
+  sourceLag: {
+    name: 'limitlens_source_lag_seconds',
+    type: 'gauge',
+    labels: ['source'],
+    help: 'Age of the oldest line of the source that is not counted yet.',
+  },
+  lastEventTime: {
+    name: 'limitlens_last_event_timestamp_seconds',
+    type: 'gauge',
+    labels: ['source'],
+    help: 'Time of the newest line of the source that was counted.',
+  },
+  lines: {
+    name: 'limitlens_lines_total',
+    type: 'counter',
+    labels: ['kind'],
+    help: 'Lines read, by kind.',
+  },
+  parseErrors: {
+    name: 'limitlens_parse_errors_total',
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Lines that could not be read, by reason.',
+  },
+  storeInserts: {
+    name: 'limitlens_store_inserts_total',
+    type: 'counter',
+    labels: ['result'],
+    help: 'Blocks sent to the store, by result: ok or failed.',
+  },
+  storeRows: {
+    name: 'limitlens_store_rows_total',
+    type: 'counter',
+    labels: ['table'],
+    help: 'Rows that the store acknowledged.',
+  },
+  storeInsertDuration: {
+    name: 'limitlens_store_insert_duration_seconds',
+    type: 'histogram',
+    labels: [],
+    help: 'Time that the store took for a block.',
+  },
+  storePendingBytes: {
+    name: 'limitlens_store_pending_bytes',
+    type: 'gauge',
+    labels: [],
+    help: 'Bytes that wait for the store.',
+  },
+  buildInfo: {
+    name: 'limitlens_build_info',
+    type: 'gauge',
+    labels: ['version'],
+    help: 'Always 1; the label tells the version.',
+  },
+} as const satisfies Record<string, Metric>;
+
+export type MetricId = keyof typeof METRICS;
