@@ -121,6 +121,11 @@ function addImport(limitlens: Command): void {
   const command = limitlens.command('import').description('logs into the store, each line once');
   withStoreOptions(withLogOptions(command))
     .addOption(option('--instance <name>', 'which nginx these logs are from').default('default'))
+    .addOption(
+      option('--threads <n>', '1 reads logs in the same thread that replays them')
+        .argParser(wholeNumber)
+        .default(2),
+    )
     .addOption(option('--dead-letter <file>', 'write unusable lines there, as NDJSON'))
     .option('--strict', 'exit with 65 when a line was unusable', false)
     .addOption(format('text', 'json'))
@@ -130,6 +135,7 @@ function addImport(limitlens: Command): void {
         options: LogOptions &
           StoreOptions & {
             instance: string;
+            threads: number;
             deadLetter?: string;
             strict: boolean;
             format: 'text' | 'json';

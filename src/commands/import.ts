@@ -22,10 +22,15 @@ export interface ImportCommandOptions extends StoreChoice {
   readonly logFormat?: string;
   readonly allLogs: boolean;
   readonly chunkBytes?: number;
+  /** 1 reads and replays in one thread; otherwise large access logs are read in their own. */
+  readonly threads: number;
   readonly deadLetter?: string;
   readonly strict: boolean;
   readonly format: 'text' | 'json';
 }
+
+/** A smaller log is read before a thread has started. */
+const READ_APART_BYTES = 8_000_000;
 
 /** @returns 65 when lines were unusable under --strict, or a log was damaged; else 0 */
 export async function importCommand(
@@ -55,6 +60,7 @@ export async function importCommand(
       latenessMs: options.latenessMs,
       ...(options.timezone === undefined ? {} : { timezone: options.timezone }),
       ...(options.chunkBytes === undefined ? {} : { chunkBytes: options.chunkBytes }),
+      ...(options.threads === 1 ? {} : { readApartBytes: READ_APART_BYTES }),
       ...(deadLetters === undefined ? {} : { deadLetters }),
       stdin: stdin.reader,
       onNote: (note) => progress.note(note),

@@ -21,7 +21,13 @@ import type { Checkpoint, Intent, SourceProgress } from '../store/write-ahead.js
 import type { DeadLetters } from './dead-letters.js';
 import { contentBefore, findKnown, headHash, type KnownRange } from './known-sources.js';
 import { runLanes, type Lane, type LineSink } from './lanes.js';
-import { makeLanes, zoneOf, type ContentRange, type OpenedLogs } from './open-logs.js';
+import {
+  makeLanes,
+  zoneOf,
+  type ContentRange,
+  type LaneOptions,
+  type OpenedLogs,
+} from './open-logs.js';
 import { RowBlocks } from './row-blocks.js';
 
 export interface ImportOptions {
@@ -30,6 +36,8 @@ export interface ImportOptions {
   readonly latenessMs: number;
   readonly timezone?: string;
   readonly chunkBytes?: number;
+  /** Access logs of at least this size are read in threads of their own; none when undefined. */
+  readonly readApartBytes?: number;
   readonly deadLetters?: DeadLetters;
   readonly stdin?: LineReader;
   /** Said once, for a person. */
@@ -182,6 +190,7 @@ class ImportRun {
       rangeOf: (head) => this.#rangeOf(head),
       ...(this.#options.chunkBytes === undefined ? {} : { chunkBytes: this.#options.chunkBytes }),
       ...(this.#options.stdin === undefined ? {} : { stdin: this.#options.stdin }),
+      ...this.#reading(),
     });
     const isNewest = await this.#takeUpState(lanes);
     await runLanes(
@@ -195,6 +204,15 @@ class ImportRun {
     const files = await this.#commit(lanes, isNewest);
     for (const lane of lanes) lane.reader.close();
     return { summary: this.#aggregator.summary(), files, notes: this.#notes, isNewest };
+  }
+
+  #reading(): Pick<LaneOptions, 'reading'> {
+    const { generations, readApartBytes } = this.#options;
+    const [first] = generations;
+    if (generations.length !== 1 || readApartBytes === undefined) return {};
+    const hasErrorLog = this.#logs.errors.length > 0;
+    const { conf } = first!;
+    return { reading: { leastBytes: readApartBytes, conf, details: 'refused', hasErrorLog } };
   }
 
   #rangeOf(head: LogHead): ContentRange {

@@ -10,7 +10,7 @@ import { PrefixStripper } from '../../parsers/prefix.js';
 import type { LogClock } from '../../parsers/time.js';
 import { InputError } from '../errors.js';
 import type { LineReader } from '../input/file-lines.js';
-import type { AccessFeed } from '../replay/access-feed.js';
+import type { LineFeed } from '../replay/access-feed.js';
 import type { ReplaySession } from '../replay/session.js';
 import { isErrorLine } from './log-files.js';
 
@@ -179,9 +179,9 @@ class ErrorLines {
 }
 
 export class AccessLane extends LineLane {
-  readonly #feed: AccessFeed;
+  readonly #feed: Pick<LineFeed, 'fields' | 'submit'>;
   readonly #errors: ErrorLines;
-  #isError = false;
+  protected isError = false;
   #bytes: Uint8Array = new Uint8Array(0);
   #endMs = NaN;
   #count = 0;
@@ -193,7 +193,7 @@ export class AccessLane extends LineLane {
     session: ReplaySession,
     sink: LineSink,
     isPrefixed: boolean,
-    feed: AccessFeed,
+    feed: Pick<LineFeed, 'fields' | 'submit'>,
     clock: LogClock,
     index: number,
   ) {
@@ -216,13 +216,9 @@ export class AccessLane extends LineLane {
     if (start === end) return NaN;
     this.#bytes = bytes;
     const { scanner } = this.#feed.fields;
-    this.#isError = false;
+    this.isError = false;
     if (scanner.scan(bytes, start, end) >= 0) {
-      if (isErrorLine(bytes, start)) {
-        this.#isError = true;
-        const line = Buffer.from(bytes.subarray(start, end)).toString('latin1');
-        return this.#errors.examine(line, this.timeMs);
-      }
+      if (isErrorLine(bytes, start)) return this.examineErrorLine(bytes, start, end);
       this.sink.onUnparsable(this, `expected ${scanner.expected()}`, bytes.subarray(start, end));
       return NaN;
     }
@@ -231,6 +227,20 @@ export class AccessLane extends LineLane {
       this.sink.onUnparsable(this, 'expected a time', bytes.subarray(start, end));
     }
     return this.#endMs;
+  }
+
+  /** An error line among the access lines. @returns its time, NaN when it is malformed */
+  protected examineErrorLine(bytes: Uint8Array, start: number, end: number): number {
+    this.isError = true;
+    const raw = bytes.subarray(start, end);
+    const ms = this.#errors.examine(Buffer.from(raw).toString('latin1'), this.timeMs);
+    if (Number.isNaN(ms)) this.sink.onUnparsable(this, `expected ${this.#errors.expected}`, raw);
+    return ms;
+  }
+
+  /** Hands the access line examined last to the replay. */
+  protected submit(): void {
+    this.#feed.submit(this.#bytes, this.#endMs);
   }
 
   protected override onEnd(): void {
@@ -247,14 +257,14 @@ export class AccessLane extends LineLane {
   }
 
   protected handOn(): void {
-    if (this.#isError) {
+    if (this.isError) {
       const { kind, reason } = this.#errors.handOn();
       this.sink.onLines(this, this.timeMs, kind, reason, 1);
       return;
     }
     if (this.timeMs >= this.#countedUntilMs) this.#tellCount();
     this.#count++;
-    this.#feed.submit(this.#bytes, this.#endMs);
+    this.submit();
   }
 }
 

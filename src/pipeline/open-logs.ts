@@ -17,6 +17,7 @@ import { openStreamLines } from '../input/stream-lines.js';
 import { AccessFields } from '../replay/access-fields.js';
 import type { ReplaySession } from '../replay/session.js';
 import { AccessLane, ErrorLane, type Lane, type LineSink } from './lanes.js';
+import { RecordLane, RecordSource } from './record-lane.js';
 import {
   candidateFormats,
   identify,
@@ -145,6 +146,20 @@ export interface LaneOptions {
   readonly rangeOf?: (head: LogHead) => ContentRange;
   readonly chunkBytes?: number;
   readonly stdin?: LineReader;
+  /** Read large access logs in threads of their own; with one configuration only. */
+  readonly reading?: {
+    readonly leastBytes: number;
+    readonly conf: NginxConf;
+    readonly details: 'all' | 'refused';
+    readonly hasErrorLog: boolean;
+  };
+}
+
+/** A thread costs some tens of milliseconds to start; small logs are read here. */
+function mayReadApart(file: AccessFile, range: ContentRange, leastBytes: number): boolean {
+  const { path, sizeBytes, isGzip } = file.head;
+  if (path === '-' || file.isPrefixed) return false;
+  return sizeBytes - (isGzip ? 0 : range.fromOffset) >= leastBytes;
 }
 
 /** One lane for each log, error logs first, in an order that does not depend on the call's. */
@@ -168,6 +183,23 @@ export async function makeLanes(
     const { path, isGzip } = file.head;
     const { chunkBytes } = options;
     const range = rangeOf(file.head);
+    const clock = new LogClock(options.zone);
+    const errorIndex = logs.errors.length + index;
+    const { reading } = options;
+    if (reading !== undefined && mayReadApart(file, range, reading.leastBytes)) {
+      const source = new RecordSource(
+        {
+          path,
+          lines: { isGzip, ...range, ...(chunkBytes === undefined ? {} : { chunkBytes }) },
+          format: file.scanner.format,
+          servers: file.servers,
+          ...reading,
+        },
+        (note) => session.note(note),
+      );
+      lanes.push(new RecordLane(path, source, session, sink, file.scanner, clock, errorIndex));
+      continue;
+    }
     const reader =
       path === '-'
         ? options.stdin!
@@ -177,8 +209,6 @@ export async function makeLanes(
             ...(chunkBytes === undefined ? {} : { chunkBytes }),
           });
     const feed = session.accessFeed(file.scanner, file.servers);
-    const clock = new LogClock(options.zone);
-    const errorIndex = logs.errors.length + index;
     lanes.push(
       new AccessLane(path, reader, session, sink, file.isPrefixed, feed, clock, errorIndex),
     );

@@ -8,16 +8,14 @@
  *
  * Works on bytes; strings are made for requests that were limited, and where details are asked for.
  */
-import type { LineScanner } from '../../parsers/access/line-scanner.js';
-import type { ServerConf } from '../../parsers/conf/model.js';
-import { planKey, type KeyPlan } from '../keys/key-plan.js';
-import { AccessFields } from './access-fields.js';
+import type { AccessFields } from './access-fields.js';
 import { delayMs } from '../limit-req/arithmetic.js';
 import { FLAG, NO_KEY, UNKNOWN_KEY, WIDE_MS, type ReplayEngine } from './engine.js';
-import type { Generation, Generations } from './generations.js';
 import type { LineJoin, Seeker } from './line-join.js';
 import type { RuleRow } from './limit-table.js';
-import { REFUSED, RuleFinder } from './rule-finder.js';
+import type { LineExtractor } from './line-extractor.js';
+import type { LineFacts } from './line-facts.js';
+import { REFUSED } from './rule-finder.js';
 import { isDelayed, isRejected, STATUS } from './status.js';
 
 /** nginx answers these on its own, before any location's limit is asked. */
@@ -40,100 +38,66 @@ export interface PendingSeek {
 
 export interface FeedContext {
   readonly engine: ReplayEngine;
-  readonly generations: Generations;
   readonly join: LineJoin;
   readonly isAudit: boolean;
   /** Keep details of every request, or of refused ones only. */
   readonly details: 'all' | 'refused';
   readonly detailsOf: Map<number, RequestDetails>;
   readonly seeks: Map<number, PendingSeek>;
-  /** A key or a server that this format does not tell, once per kind. */
-  readonly onNote: (note: string) => void;
 }
 
 export class AccessFeed {
   readonly fields: AccessFields;
-  readonly #scanner: LineScanner;
   readonly #context: FeedContext;
-  readonly #fileServers: readonly string[] | null;
-  readonly #finders: (RuleFinder | undefined)[] = [];
-  readonly #plans: ((KeyPlan | null)[] | undefined)[] = [];
   #order = 0;
 
-  /**
-   * @param servers names of the servers that write to this file; null when that is not known
-   */
-  constructor(scanner: LineScanner, context: FeedContext, servers: readonly string[] | null) {
-    this.#scanner = scanner;
+  /** @param fields those of the format whose lines are submitted */
+  constructor(fields: AccessFields, context: FeedContext) {
     this.#context = context;
-    this.#fileServers = servers;
-    this.fields = new AccessFields(scanner);
+    this.fields = fields;
   }
 
-  /** Hands the line just scanned to the engine. @param endMs fields.endMs() of the line */
-  submit(bytes: Uint8Array, endMs: number): void {
-    const { engine, generations } = this.#context;
-    const { fields } = this;
+  /**
+   * Hands a line to the engine.
+   *
+   * @param line the line, scanned by the scanner of `fields`; empty where isLineNeeded() says so
+   */
+  submit(facts: LineFacts, line: Uint8Array): void {
+    const { engine, isAudit } = this.#context;
     const { pool } = engine;
     const event = pool.take();
-    const pid = fields.pid(bytes);
-    const requestMs = fields.requestMs(bytes);
-    const generation = generations.of(pid, requestMs > 0 ? endMs - requestMs : endMs);
-    const rules = this.#finderOf(generation).find(bytes);
+    const { rules } = facts;
     pool.rules[event] = rules;
-    pool.pid[event] = pid;
-    pool.endMs[event] = endMs;
+    pool.pid[event] = facts.pid;
+    pool.endMs[event] = facts.endMs;
     pool.order[event] = this.#order++;
-    pool.connection[event] = fields.connection(bytes);
-    pool.connectionRequests[event] = fields.connectionRequests(bytes);
-    const status = fields.httpStatus(bytes);
-    pool.httpStatus[event] = status;
-    pool.upstreamStatus[event] = fields.upstreamStatus(bytes);
-    pool.connLogged[event] = fields.limitConnStatus();
-    const { isAudit } = this.#context;
-    const inLog = fields.limitReqStatus();
-    const logged = isAudit ? STATUS.unknown : inLog;
+    pool.connection[event] = facts.connection;
+    pool.connectionRequests[event] = facts.connectionRequests;
+    pool.httpStatus[event] = facts.httpStatus;
+    pool.upstreamStatus[event] = facts.upstreamStatus;
+    pool.connLogged[event] = facts.limitConnStatus;
+    const logged = isAudit ? STATUS.unknown : facts.limitReqStatus;
     pool.logged[event] = logged;
-    if (isAudit) pool.auditLogged[event] = inLog;
-    if (rules === REFUSED || (EARLY_STATUSES.has(status) && !isRejected(logged))) {
-      pool.flags[event]! |= FLAG.early;
-    }
-    this.#setInterval(event, bytes, endMs, requestMs);
-    if (rules >= 0) this.#setKeys(event, bytes, generation, rules);
-    this.#keepDetails(event, bytes, status, logged);
-    if (!isAudit && rules >= 0) this.#seekLine(event, bytes, logged);
+    if (isAudit) pool.auditLogged[event] = facts.limitReqStatus;
+    if (rules === REFUSED || isAnsweredEarly(facts, logged)) pool.flags[event]! |= FLAG.early;
+    this.#setInterval(event, facts);
+    if (rules >= 0) this.#setKeys(event, facts);
+    if (this.#context.details === 'all' || isRefusal(facts)) this.#keepDetails(event, line);
+    if (!isAudit && rules >= 0) this.#seekLine(event, facts, line);
     engine.submit(event);
   }
 
-  #finderOf(generation: Generation): RuleFinder {
-    const known = this.#finders[generation.index];
-    if (known !== undefined) return known;
-    const names = this.#fileServers;
-    const servers: readonly ServerConf[] =
-      names === null
-        ? []
-        : generation.conf.servers.filter((server) => names.includes(server.names[0] ?? ''));
-    const finder = new RuleFinder(this.#scanner, generation, servers);
-    this.#finders[generation.index] = finder;
-    if (finder.pathField === null && !finder.isPathless) {
-      this.#context.onNote(
-        `log_format "${this.#scanner.format.name}" tells no location: log $request (or $request_uri)`,
-      );
-    }
-    return finder;
-  }
-
   /** From the coarsest knowledge to the finest: when the limiter may have decided. */
-  #setInterval(event: number, bytes: Uint8Array, endMs: number, requestMs: number): void {
+  #setInterval(event: number, facts: LineFacts): void {
     const { pool, rules } = this.#context.engine;
-    const { fields } = this;
-    const rule = rules[pool.rules[event]!];
+    const { endMs, requestMs } = facts;
+    const rule = rules[facts.rules];
     const logged = pool.logged[event]!;
     const mayBeDelayed = isDelayed(logged) || logged === STATUS.unknown;
     // The line that tells the delay may be missing: then it can have been any, up to the longest.
     const spare = rule === undefined || !mayBeDelayed ? 0 : rule.longestDelayMs;
-    const upstreamMs = Math.max(0, fields.upstreamMs(bytes));
-    if (!fields.hasMilliseconds) {
+    const upstreamMs = Math.max(0, facts.upstreamMs);
+    if (!this.fields.hasMilliseconds) {
       pool.flags[event]! |= FLAG.coarse;
       pool.loMs[event] = endMs - (requestMs >= 0 ? requestMs : upstreamMs + spare);
       pool.hiMs[event] = endMs + SECOND_MS;
@@ -153,10 +117,10 @@ export class AccessFeed {
   }
 
   /** With the delay known from its line, the latest decision is known as well. */
-  #narrowByDelay(event: number, bytes: Uint8Array, delay: number): void {
+  #narrowByDelay(event: number, upstreamMs: number, delay: number): void {
     const { pool } = this.#context.engine;
     if (!this.fields.hasMilliseconds) return;
-    const latestMs = pool.endMs[event]! - Math.max(0, this.fields.upstreamMs(bytes)) - delay;
+    const latestMs = pool.endMs[event]! - Math.max(0, upstreamMs) - delay;
     const createdMs = pool.loMs[event]!;
     if (latestMs - createdMs <= WIDE_MS) {
       pool.hiMs[event] = createdMs + 1;
@@ -167,102 +131,99 @@ export class AccessFeed {
     }
   }
 
-  #setKeys(event: number, bytes: Uint8Array, generation: Generation, rules: number): void {
-    const { pool } = this.#context.engine;
-    const { limits } = this.#context.engine.rules[rules]!;
-    if (limits.length === 0) return;
-    const plans = this.#plans[rules] ?? this.#planKeys(generation, rules);
-    const base = event;
-    for (let i = 0; i < limits.length; i++) {
-      const plan = plans[i]!;
-      if (plan === null) {
-        pool.keyId[base + i] = UNKNOWN_KEY;
-        continue;
-      }
-      const length = plan.evaluate(bytes, this.#scanner);
+  #setKeys(event: number, facts: LineFacts): void {
+    const { pool, rules } = this.#context.engine;
+    const { limits } = rules[facts.rules]!;
+    for (let i = 0; i < facts.keyCount; i++) {
+      const length = facts.keyLengths[i]!;
       if (length <= 0) {
-        pool.keyId[base + i] = length === 0 ? NO_KEY : UNKNOWN_KEY;
+        pool.keyId[event + i] = length === 0 ? NO_KEY : UNKNOWN_KEY;
         continue;
       }
       const { keys } = limits[i]!.zone;
-      const id = keys.intern(plan.out, 0, length);
+      const id = keys.intern(facts.keyBytes, facts.keyStarts[i]!, length);
       keys.retain(id);
-      pool.keyId[base + i] = id;
-      pool.keyLength[base + i] = plan.keyLengthBytes;
+      pool.keyId[event + i] = id;
+      pool.keyLength[event + i] = facts.nodeKeyLengths[i]!;
     }
   }
 
-  #planKeys(generation: Generation, rules: number): (KeyPlan | null)[] {
-    const { generations, onNote } = this.#context;
-    const ruleSet = generations.ruleSets[rules]!;
-    const plans = ruleSet.limits.map((limit): KeyPlan | null => {
-      const zone = generation.conf.reqZones.get(limit.zone)!;
-      const planned = planKey(zone.keyExpression, {
-        conf: generation.conf,
-        zone: zone.name,
-        variables: this.#scanner.variables,
-        escape: this.#scanner.format.escape,
-        constants: { server_name: ruleSet.serverName },
-      });
-      if ('plan' in planned) return planned.plan;
-      onNote(planned.why);
-      return null;
-    });
-    this.#plans[rules] = plans;
-    return plans;
-  }
-
-  #keepDetails(event: number, bytes: Uint8Array, status: number, logged: number): void {
-    const { details, detailsOf } = this.#context;
-    const isRefused = status === 429 || status === 503 || isRejected(logged);
-    if (details !== 'all' && !isRefused) return;
+  #keepDetails(event: number, line: Uint8Array): void {
     const { fields } = this;
-    detailsOf.set(event, {
-      requestId: fields.requestId(bytes),
-      method: fields.method(bytes),
-      path: fields.path(bytes),
-      client: fields.client(bytes),
+    this.#context.detailsOf.set(event, {
+      requestId: fields.requestId(line),
+      method: fields.method(line),
+      path: fields.path(line),
+      client: fields.client(line),
     });
   }
 
-  #seekLine(event: number, bytes: Uint8Array, logged: number): void {
+  #seekLine(event: number, facts: LineFacts, line: Uint8Array): void {
     const { engine, join } = this.#context;
     const { pool } = engine;
-    const rule = engine.rules[pool.rules[event]!]!;
+    const rule = engine.rules[facts.rules]!;
+    const logged = facts.limitReqStatus;
     const mayHaveLine = logged === STATUS.unknown || isRejected(logged) || isDelayed(logged);
     const isConnRejected = isRejected(pool.connLogged[event]!);
     if (!(mayHaveLine && rule.limits.length > 0) && !isConnRejected) return;
     if (isRejected(logged) && rule.limits.length === 1) pool.anchorSlot[event] = 0;
-    if (join.waiting === 0) return;
+    if (join.waiting === 0 || line.length === 0) return;
     if (this.fields.hasConnection) {
-      this.#joinByConnection(event, bytes, rule);
+      this.#joinByConnection(event, facts, line, rule);
       return;
     }
-    const seek = { client: this.fields.client(bytes), request: this.fields.requestLine(bytes) };
+    const seek = { client: this.fields.client(line), request: this.fields.requestLine(line) };
     if (seek.request === '') return;
     this.#context.seeks.set(event, seek);
     for (const seeker of seekersOf(engine, event)) join.expect(seek.client, seek.request, seeker);
   }
 
-  #joinByConnection(event: number, bytes: Uint8Array, rule: RuleRow): void {
+  #joinByConnection(event: number, facts: LineFacts, line: Uint8Array, rule: RuleRow): void {
     const { engine, join } = this.#context;
     const { pool } = engine;
-    const isSame = this.fields.requestTest(bytes);
+    const isSame = this.fields.requestTest(line);
     const connection = pool.connection[event]!;
     for (const seeker of seekersOf(engine, event)) {
-      const line = join.takeByConnection(connection, seeker, isSame);
-      if (line === undefined) continue;
-      const slot = applyLine(engine, event, line);
-      if (line.kind === 'delayed' && !rule.isDryRun && slot >= 0) {
+      const found = join.takeByConnection(connection, seeker, isSame);
+      if (found === undefined) continue;
+      const slot = applyLine(engine, event, found);
+      if (found.kind === 'delayed' && !rule.isDryRun && slot >= 0) {
         const { delayMilliReq, rateMilliRps } = rule.limits[slot]!;
         this.#narrowByDelay(
           event,
-          bytes,
-          delayMs(line.excessMilliReq, delayMilliReq, rateMilliRps),
+          facts.upstreamMs,
+          delayMs(found.excessMilliReq, delayMilliReq, rateMilliRps),
         );
       }
     }
   }
+}
+
+/** nginx's own answer before its limits: no decision is logged, and no upstream was asked. */
+function isAnsweredEarly(facts: LineFacts, logged: number): boolean {
+  if (!EARLY_STATUSES.has(facts.httpStatus) || facts.upstreamStatus > 0) return false;
+  return logged === STATUS.none || logged === STATUS.unknown;
+}
+
+/** Whether a feed needs the line itself: to find its error-log line, or to show the request. */
+export function isLineNeeded(
+  facts: LineFacts,
+  options: { readonly details: 'all' | 'refused'; readonly hasErrorLog: boolean },
+): boolean {
+  if (options.details === 'all' || isRefusal(facts)) return true;
+  if (!options.hasErrorLog) return false;
+  return facts.limitReqStatus === STATUS.unknown || isDelayed(facts.limitReqStatus);
+}
+
+/** Refused, or answered as a refusal is: worth showing as an example. */
+function isRefusal(facts: LineFacts): boolean {
+  const { httpStatus } = facts;
+  return (
+    httpStatus === 429 ||
+    httpStatus === 503 ||
+    isRejected(facts.limitReqStatus) ||
+    isRejected(facts.limitConnStatus)
+  );
 }
 
 /** The lines that a request may have caused, given what is known of its outcome. */
@@ -322,4 +283,23 @@ export function applyLine(
     pool.logged[event] = line.isDryRun ? dry : status;
   }
   return slot;
+}
+
+/** Lines of one file in this thread: reads their facts and submits them at once. */
+export class LineFeed {
+  readonly fields: AccessFields;
+  readonly #extractor: LineExtractor;
+  readonly #feed: AccessFeed;
+
+  constructor(extractor: LineExtractor, feed: AccessFeed) {
+    this.#extractor = extractor;
+    this.#feed = feed;
+    this.fields = extractor.fields;
+  }
+
+  /** Hands the line just scanned to the engine. @param endMs fields.endMs() of the line */
+  submit(bytes: Uint8Array, endMs: number): void {
+    this.#extractor.extract(bytes, endMs);
+    this.#feed.submit(this.#extractor.facts, bytes);
+  }
 }

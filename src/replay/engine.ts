@@ -99,6 +99,7 @@ export class ReplayEngine {
   #windowTail = -1;
   readonly #tied: number[] = [];
   readonly #wides: number[] = [];
+  readonly #lines: number[] = [];
   readonly #verdict = new Verdict();
 
   constructor(options: EngineOptions) {
@@ -285,33 +286,38 @@ export class ReplayEngine {
    */
   #weaveLines(tied: number[]): void {
     const { pool } = this;
-    const lines = tied.filter((event) => isLimitedLine(pool, event));
-    if (lines.length === 0) return;
-    lines.sort(
-      (a, b) => pool.errorRank[a]! - pool.errorRank[b]! || rankOf(pool, a) - rankOf(pool, b),
-    );
-    const others = tied.filter((event) => !isLimitedLine(pool, event));
-    const gaps: number[][] = Array.from({ length: lines.length + 1 }, () => []);
-    for (const event of others) gaps[this.#gapOf(event, lines)]!.push(event);
-    tied.length = 0;
-    for (let i = 0; i <= lines.length; i++) {
-      tied.push(...gaps[i]!);
-      if (i < lines.length) tied.push(lines[i]!);
+    const lines = this.#lines;
+    lines.length = 0;
+    let others = 0;
+    for (const event of tied) {
+      if (isLimitedLine(pool, event)) lines.push(event);
+      else tied[others++] = event;
+    }
+    tied.length = others;
+    lines.sort(this.#compareLines);
+    for (const line of lines) tied.push(line);
+    // On one connection a request may have come after a line all the same.
+    for (let i = others - 1; i >= 0; i--) {
+      const gap = this.#lastLineBefore(tied[i]!, lines);
+      if (gap > 0) moveBehind(tied, i, tied.indexOf(lines[gap - 1]!));
     }
   }
 
-  /** Behind the last line of an earlier request on the same connection; else in front of all. */
-  #gapOf(event: number, lines: readonly number[]): number {
+  readonly #compareLines = (a: number, b: number): number => {
     const { pool } = this;
-    if (pool.connection[event]! < 0) return 0;
+    const byRank = pool.errorRank[a]! - pool.errorRank[b]!;
+    return byRank !== 0 ? byRank : rankOf(pool, a) - rankOf(pool, b);
+  };
+
+  /** How many lines there are up to the last one of an earlier request on the event's connection. */
+  #lastLineBefore(event: number, lines: readonly number[]): number {
+    const { pool } = this;
+    const connection = pool.connection[event]!;
+    if (connection < 0) return 0;
     for (let i = lines.length - 1; i >= 0; i--) {
       const line = lines[i]!;
-      if (
-        pool.connection[line] === pool.connection[event] &&
-        pool.connectionRequests[line]! < pool.connectionRequests[event]!
-      ) {
-        return i + 1;
-      }
+      const isEarlier = pool.connectionRequests[line]! < pool.connectionRequests[event]!;
+      if (isEarlier && pool.connection[line] === connection) return i + 1;
     }
     return 0;
   }
@@ -497,4 +503,11 @@ function rankOf(pool: EventPool, event: number): number {
 
 function isLimitedLine(pool: EventPool, event: number): boolean {
   return isRejected(pool.logged[event]!) || isDelayed(pool.logged[event]!);
+}
+
+/** Takes an element out and puts it behind another one further on. */
+function moveBehind(list: number[], from: number, behind: number): void {
+  const moved = list[from]!;
+  for (let i = from; i < behind; i++) list[i] = list[i + 1]!;
+  list[behind] = moved;
 }

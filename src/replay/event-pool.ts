@@ -159,8 +159,11 @@ export class EventPool {
   }
 
   #reset(event: number): void {
-    this.#memory.fill(0, event, event + this.recordLength);
     this.rules[event] = -1;
+    this.httpStatus[event] = 0;
+    this.logged[event] = 0;
+    this.auditLogged[event] = 0;
+    this.connLogged[event] = 0;
     this.upstreamStatus[event] = -1;
     this.connection[event] = -1;
     this.connectionRequests[event] = -1;
@@ -168,10 +171,18 @@ export class EventPool {
     this.errorRank[event] = -1;
     this.anchorMilliReq[event] = NaN;
     this.anchorSlot[event] = -1;
+    this.flags[event] = 0;
+    this.verdict[event] = 0;
+    this.possible[event] = 0;
+    this.source[event] = 0;
     this.next[event] = -1;
     for (let slot = event; slot < event + this.slots; slot++) {
       this.keyId[slot] = -1;
+      this.keyLength[slot] = 0;
       this.nextInKey[slot] = -1;
+      this.slotState[slot] = 0;
+      this.outcome[slot] = 0;
+      this.openCharges[slot] = 0;
     }
   }
 

@@ -20,6 +20,7 @@ import { KeyTable } from '../keys/key-table.js';
 import { latin1Text } from './access-fields.js';
 import type { Generation } from './generations.js';
 
+const SPACE = 0x20;
 /** Answers remembered per server before they are forgotten at once. */
 const MOST_PATHS = 65_536;
 
@@ -109,9 +110,13 @@ export class RuleFinder {
     const only = this.#only[server.id]!;
     if (this.#request >= 0) {
       const { starts, ends } = this.#scanner;
+      const start = starts[this.#request]!;
+      const end = ends[this.#request]!;
+      if (only >= 0) {
+        return hasMethod(bytes, start, end) ? this.#generation.ruleBase + only : REFUSED;
+      }
       const line = this.#requestLine;
-      if (!line.split(bytes, starts[this.#request]!, ends[this.#request]!)) return REFUSED;
-      if (only >= 0) return this.#generation.ruleBase + only;
+      if (!line.split(bytes, start, end)) return REFUSED;
       return this.#inServer(server, bytes, line.pathStart, line.pathEnd, true);
     }
     if (only >= 0) return this.#generation.ruleBase + only;
@@ -214,4 +219,15 @@ function endOfPath(bytes: Uint8Array, start: number, end: number): number {
   let at = start;
   while (at < end && bytes[at] !== 0x3f) at++;
   return at;
+}
+
+/** A word of letters and a space: what nginx takes for a method, whatever comes after it. */
+function hasMethod(bytes: Uint8Array, start: number, end: number): boolean {
+  let at = start;
+  while (at < end && isMethodByte(bytes[at]!)) at++;
+  return at > start && at < end && bytes[at] === SPACE;
+}
+
+function isMethodByte(byte: number): boolean {
+  return (byte >= 0x41 && byte <= 0x5a) || byte === 0x5f || byte === 0x2d;
 }

@@ -10,11 +10,13 @@ import {
   AccessFeed,
   applyLine,
   seekersOf,
-  type FeedContext,
+  LineFeed,
   type PendingSeek,
   type RequestDetails,
 } from './access-feed.js';
+import type { AccessFields } from './access-fields.js';
 import { FLAG, ReplayEngine } from './engine.js';
+import { LineExtractor } from './line-extractor.js';
 import { ErrorEvents, judgeByLine } from './error-events.js';
 import { ErrorFeed } from './error-feed.js';
 import { Generations, type GenerationInput } from './generations.js';
@@ -65,7 +67,7 @@ export class ReplaySession {
   constructor(options: SessionOptions) {
     this.#options = options;
     this.generations = new Generations(options.generations);
-    for (const note of this.generations.notes) this.#note(note);
+    for (const note of this.generations.notes) this.note(note);
     this.join = new LineJoin(options.usesConnection);
     this.engine = new ReplayEngine({
       rules: this.generations.rules,
@@ -98,7 +100,7 @@ export class ReplaySession {
       engine: this.engine,
       generations: this.generations,
       detailsOf: this.detailsOf,
-      onNote: (note) => this.#note(note),
+      onNote: (note) => this.note(note),
     });
   }
 
@@ -109,19 +111,24 @@ export class ReplaySession {
       : this.engine.pool.logged[event]!;
   }
 
-  /** A feed for one access-log format. @param servers names of the servers that write to the file */
-  accessFeed(scanner: LineScanner, servers: readonly string[] | null): AccessFeed {
-    const context: FeedContext = {
+  /** A feed for lines of one log. @param servers names of the servers that write to the file */
+  accessFeed(scanner: LineScanner, servers: readonly string[] | null): LineFeed {
+    const extractor = new LineExtractor(scanner, this.generations, servers, (note) =>
+      this.note(note),
+    );
+    return new LineFeed(extractor, this.factsFeed(extractor.fields));
+  }
+
+  /** A feed for lines whose facts were read elsewhere. */
+  factsFeed(fields: AccessFields): AccessFeed {
+    return new AccessFeed(fields, {
       engine: this.engine,
-      generations: this.generations,
       join: this.join,
       isAudit: this.#options.isAudit,
       details: this.#options.details,
       detailsOf: this.detailsOf,
       seeks: this.#seeks,
-      onNote: (note) => this.#note(note),
-    };
-    return new AccessFeed(scanner, context, servers);
+    });
   }
 
   /** All lines before this moment have been handed in, from every log. */
@@ -220,7 +227,8 @@ export class ReplaySession {
     for (const zone of this.generations.zones) zone.reset();
   }
 
-  #note(note: string): void {
+  /** Something that cannot be evaluated, said once. */
+  note(note: string): void {
     if (this.#notes.has(note)) return;
     this.#notes.add(note);
     this.#options.onNote(note);

@@ -1,0 +1,169 @@
+/**
+ * A lane whose lines are read in another thread (read-worker.ts).
+ */
+import { Worker } from 'node:worker_threads';
+import type { LineScanner } from '../../parsers/access/line-scanner.js';
+import type { LogClock } from '../../parsers/time.js';
+import { InputError, type ExitCode } from '../errors.js';
+import type { LineReader } from '../input/file-lines.js';
+import { AccessFields } from '../replay/access-fields.js';
+import type { AccessFeed } from '../replay/access-feed.js';
+import { LineFacts } from '../replay/line-facts.js';
+import type { ReplaySession } from '../replay/session.js';
+import { AccessLane, type LineSink } from './lanes.js';
+import { RECORD_KIND, RecordReader } from './line-records.js';
+import type { FromReader, ReadTask } from './read-worker.js';
+
+/** Buffers that go back and forth. Together they bound how far reading runs ahead. */
+const BUFFERS = 6;
+const BUFFER_BYTES = 1 << 18;
+
+/** Records of the reading thread, one after the other. */
+export class RecordSource implements LineReader {
+  readonly records = new RecordReader();
+  unterminatedBytes = 0;
+  readonly #worker: Worker;
+  readonly #onNote: (note: string) => void;
+  readonly #arrived: { buffer: ArrayBuffer; used: number }[] = [];
+  #current: ArrayBuffer | undefined;
+  #isAtEnd = false;
+  #error: Error | undefined;
+  #wake: (() => void) | undefined;
+  #nextOffset: number;
+
+  constructor(task: ReadTask, onNote: (note: string) => void) {
+    this.#onNote = onNote;
+    this.#nextOffset = task.lines.fromOffset;
+    this.#worker = new Worker(new URL('./read-worker.js', import.meta.url), { workerData: task });
+    this.#worker.on('message', (message: FromReader) => this.#receive(message));
+    this.#worker.on('error', (error) => this.#fail(error));
+    for (let i = 0; i < BUFFERS; i++) this.#lend(new ArrayBuffer(BUFFER_BYTES));
+  }
+
+  get bytes(): Uint8Array {
+    return this.records.bytes;
+  }
+
+  get start(): number {
+    return this.records.rawStart;
+  }
+
+  get end(): number {
+    return this.records.rawEnd;
+  }
+
+  get offset(): number {
+    return this.records.offset;
+  }
+
+  get nextOffset(): number {
+    return this.#nextOffset;
+  }
+
+  next(): boolean | Promise<boolean> {
+    if (this.records.next()) {
+      this.#nextOffset = this.records.nextOffset;
+      return true;
+    }
+    if (this.#current !== undefined) this.#lend(this.#current);
+    this.#current = undefined;
+    const arrived = this.#arrived.shift();
+    if (arrived !== undefined) {
+      this.#current = arrived.buffer;
+      this.records.use(arrived.buffer, arrived.used);
+      return this.next();
+    }
+    if (this.#error !== undefined) throw this.#error;
+    if (this.#isAtEnd) return false;
+    return new Promise<void>((resolve) => (this.#wake = resolve)).then(() => this.next());
+  }
+
+  close(): void {
+    void this.#worker.terminate();
+  }
+
+  #receive(message: FromReader): void {
+    switch (message.kind) {
+      case 'records':
+        this.#arrived.push(message);
+        break;
+      case 'note':
+        this.#onNote(message.note);
+        return;
+      case 'end':
+        this.#isAtEnd = true;
+        this.unterminatedBytes = message.unterminatedBytes;
+        break;
+      case 'error':
+        this.#fail(
+          message.exitCode === null
+            ? new Error(message.message)
+            : new InputError(message.message, message.exitCode as ExitCode),
+        );
+        return;
+    }
+    this.#stir();
+  }
+
+  #fail(error: Error): void {
+    this.#error ??= error;
+    this.#stir();
+  }
+
+  #stir(): void {
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+
+  #lend(buffer: ArrayBuffer): void {
+    this.#worker.postMessage(buffer, [buffer]);
+  }
+}
+
+export class RecordLane extends AccessLane {
+  readonly #records: RecordReader;
+  readonly #factsFeed: AccessFeed;
+  readonly #facts = new LineFacts();
+  readonly #scanner: LineScanner;
+
+  constructor(
+    name: string,
+    source: RecordSource,
+    session: ReplaySession,
+    sink: LineSink,
+    scanner: LineScanner,
+    clock: LogClock,
+    index: number,
+  ) {
+    const fields = new AccessFields(scanner);
+    super(name, source, session, sink, false, { fields, submit: () => undefined }, clock, index);
+    this.#records = source.records;
+    this.#scanner = scanner;
+    this.#factsFeed = session.factsFeed(fields);
+  }
+
+  protected override examine(): number {
+    const { kind, bytes, rawStart, rawEnd, reasonEnd } = this.#records;
+    if (kind === RECORD_KIND.access) {
+      this.#records.read(this.#facts);
+      this.isError = false;
+      return this.#facts.endMs;
+    }
+    if (kind === RECORD_KIND.error) return this.examineErrorLine(bytes, rawStart, rawEnd);
+    const reason = Buffer.from(bytes.subarray(rawEnd, reasonEnd)).toString('latin1');
+    this.sink.onUnparsable(this, reason, bytes.subarray(rawStart, rawEnd));
+    return NaN;
+  }
+
+  protected override submit(): void {
+    const { bytes, rawStart, rawEnd } = this.#records;
+    if (rawStart === rawEnd) {
+      this.#factsFeed.submit(this.#facts, NOTHING);
+      return;
+    }
+    this.#scanner.scan(bytes, rawStart, rawEnd);
+    this.#factsFeed.submit(this.#facts, bytes);
+  }
+}
+
+const NOTHING = new Uint8Array(0);
