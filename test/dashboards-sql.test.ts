@@ -241,6 +241,7 @@ test('statements of the dashboards', async (t) => {
     }
   });
 
+  await t.test('add up to what was stored', () => sums(store));
   await t.test('mean exactly the key that is chosen', () => oneKey(store));
   await t.test('mean exactly the names that are chosen', () => exactNames(store));
   await t.test('cannot be left by a value that is not encoded', () => rawValues(store));
@@ -250,6 +251,39 @@ function panelSql(id: string): string {
   const panel = PANELS.find((one) => one.id === id);
   assert.ok(panel !== undefined, id);
   return panel.sql;
+}
+
+/** Of zone z0: what fill() stores for n = 0, in two minutes. */
+async function sums(store: Store): Promise<void> {
+  const ask = (id: string) =>
+    store.query<Record<string, unknown>>(
+      expand(panelSql(id), QUARTER, { ...EVERYTHING, zone: ['z0'], server: ['s0'], key: 'k0' }),
+    );
+  const excess = { series: 'edge z0', excess: 0, burst: 10, delay: 5 };
+  assert.deepEqual(await ask('keys-one-excess'), [
+    { time: '2026-11-06 21:20:00', ...excess },
+    { time: '2026-11-06 21:21:00', ...excess },
+  ]);
+  const [headroom] = await ask('zones-headroom');
+  assert.deepEqual(headroom, {
+    ...{ instance: 'edge', zone: 'z0', key: '$uri', size: 32_768, rate: 10 },
+    ...{ nodes: 100, 'most nodes': 100, capacity: 191, headroom: 91 },
+    ...{ evictions: 6, 'evictions in debt': 0, 'let through by them': 2 },
+    'allocation failures': 0,
+  });
+  const [totals] = await ask('overview-totals');
+  assert.deepEqual(totals, {
+    ...{ 'all requests': 202, 'refused by limits': 2, delayed: 0 },
+    'refused share': 2 / 202,
+  });
+  const [safe] = await ask('dry-run-safe-to-enforce');
+  assert.deepEqual(safe, {
+    ...{ instance: 'edge', zone: 'z0', server: 's0', location: 'l0', requests: 206 },
+    ...{ 'would be rejected': 2, 'would be delayed': 2, 'rejected share': 2 / 206 },
+    ...{ 'near limit': 6 / 206, 'safe to enforce': 'no' },
+  });
+  const [explained] = await ask('health-explained-total');
+  assert.deepEqual(explained, { explained: 0.99, 'same verdict': 0.9, 'not logged': 0 });
 }
 
 async function oneKey(store: Store): Promise<void> {
