@@ -14,7 +14,7 @@
  */
 import { Calendar } from './calendar.js';
 import { EventPool } from './event-pool.js';
-import { KeySweep } from './key-sweep.js';
+import { KeySweep, NARROW_MS } from './key-sweep.js';
 import { LineOrder } from './line-order.js';
 import type { LimitRow, RuleRow } from './limit-table.js';
 import { isAccepted, isDelayed, isRejected, OUTCOME, STATUS } from './status.js';
@@ -197,7 +197,7 @@ export class ReplayEngine {
       this.#settle(event);
       if (isLimitedLine(pool, event)) lines++;
     }
-    if (wides.length > 0) this.#openWides(wides);
+    if (wides.length > 0) lines += this.#openWides(wides, tied);
     if (tied.length > 1) {
       this.#sortTies(tied);
       if (lines > 0 && !this.#options.isAudit) this.#weaveLines(tied);
@@ -227,9 +227,15 @@ export class ReplayEngine {
     this.#options.onSettle?.(event);
   }
 
-  /** Requests whose second alone is known are spread over it in the order in which they ended. */
-  #openWides(wides: readonly number[]): void {
+  /**
+   * Requests whose second alone is known are spread over it in the order in which they ended. Those
+   * that the error log places in this millisecond join its ties.
+   *
+   * @returns how many of these left a line
+   */
+  #openWides(wides: readonly number[], tied: number[]): number {
     const { pool } = this;
+    let lines = 0;
     let coarse = 0;
     for (const event of wides) if (pool.flags[event]! & FLAG.coarse) coarse++;
     let place = 0;
@@ -240,18 +246,29 @@ export class ReplayEngine {
         const lo = pool.loMs[event]!;
         pool.estMs[event] = lo + Math.floor((pool.hiMs[event]! - lo) * (place / (coarse + 1)));
       }
-      this.#openWide(event);
+      if (!this.#openWide(event)) continue;
+      tied.push(event);
+      if (isLimitedLine(pool, event)) lines++;
     }
+    return lines;
   }
 
-  /** The interval of a slow request begins: shows it to its keys, and puts it where it is judged. */
-  #openWide(event: number): void {
+  /**
+   * The interval of a slow request begins: shows it to its keys, and puts it where it is judged.
+   *
+   * @returns true, and does neither, when its neighbours in the error log leave no more than now
+   */
+  #openWide(event: number): boolean {
     const { pool } = this;
     const calendar = this.#calendar;
     pool.flags[event]! &= ~FLAG.wide;
     const [lo, hi] = this.lineOrder.narrowed(event);
     pool.loMs[event] = lo;
     pool.hiMs[event] = hi;
+    if (hi - lo <= NARROW_MS && lo < calendar.cursorMs + 1) {
+      pool.estMs[event] = calendar.cursorMs;
+      return true;
+    }
     pool.estMs[event] = Math.max(lo, Math.min(pool.estMs[event]!, hi));
     const rules = pool.rules[event]!;
     const limits = rules < 0 ? [] : this.rules[rules]!.limits;
@@ -268,6 +285,7 @@ export class ReplayEngine {
     const est = Math.max(Math.floor(pool.estMs[event]!), calendar.cursorMs + 1);
     pool.estMs[event] = est;
     calendar.put(event, est, pool.next);
+    return false;
   }
 
   /** Accept order: what is left to order requests of one millisecond when nothing else does. */

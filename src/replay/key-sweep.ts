@@ -50,6 +50,8 @@ export class KeySweep {
   #openSlots: readonly number[] | undefined;
   #startExcess = 0;
   #startLast = 0;
+  /** The key's excess is known to less than a request, so that charges can be counted. */
+  #isCountSure = false;
 
   // The key's state while it is swept.
   #excess = 0;
@@ -200,6 +202,9 @@ export class KeySweep {
   /** Moves requests without a line across the lines, then counts what stays open. */
   #settle(limitOf: (slot: number) => LimitRow): void {
     let previousAnchor = -1;
+    this.#startExcess = this.#excess;
+    this.#startLast = this.#last;
+    this.#restart(limitOf, 0);
     // Times known to the second let lines be moved to and fro without end.
     let movesLeft = MOVES_PER_EVENT * this.#count;
     for (let i = 0; i < this.#count; i++) {
@@ -219,19 +224,18 @@ export class KeySweep {
       }
       this.#advance(i, limit);
     }
-    this.#markSolid();
+    this.#markSolid(limitOf);
     this.#countOpen();
   }
 
   /** How many charges more (or fewer) before event i would explain the excess that its line states. */
   #chargesMissing(i: number, anchor: number, limit: LimitRow): number {
-    if (this.#high - this.#low > ONE_REQUEST / 2) return 0;
+    if (!this.#isCountSure) return 0;
     const now = this.#pool.estMs[this.#events[i]!]!;
     const excess = excessAfter(this.#excess, this.#last, limit.rateMilliRps, now);
     const shift = Math.round((anchor - excess) / ONE_REQUEST);
     if (shift === 0) return 0;
-    const spread = this.#pool.hiMs[this.#events[i]!]! - this.#pool.loMs[this.#events[i]!]! + 2;
-    const tolerance = Math.min(ONE_REQUEST / 2 - 1, (limit.rateMilliRps * spread) / 1000 + 2);
+    const tolerance = Math.min(ONE_REQUEST / 2 - 1, this.#clockSpread(this.#events[i]!, limit));
     return Math.abs(anchor - excess - shift * ONE_REQUEST) <= tolerance ? shift : 0;
   }
 
@@ -314,29 +318,47 @@ export class KeySweep {
   #restart(limitOf: (slot: number) => LimitRow, end: number): void {
     this.#excess = this.#startExcess;
     this.#last = this.#startLast;
+    this.#isCountSure = this.#high - this.#low <= ONE_REQUEST / 2;
     for (let k = 0; k < end; k++) this.#advance(k, limitOf(this.#slots[k]!));
+  }
+
+  /** How much of a request the uncertainty of event's time and of the last charge's amounts to. */
+  #clockSpread(event: number, limit: LimitRow): number {
+    const spreadMs = this.#pool.hiMs[event]! - this.#pool.loMs[event]! + 2;
+    return (limit.rateMilliRps * spreadMs) / 1000 + 2;
   }
 
   /** The point state after event i, without bounds: enough to count charges. */
   #advance(i: number, limit: LimitRow): void {
-    if (i === 0) {
-      this.#startExcess = this.#excess;
-      this.#startLast = this.#last;
+    const event = this.#events[i]!;
+    const now = this.#pool.estMs[event]!;
+    const anchor = this.#anchors[i]!;
+    const isCharged = this.#roles[i] === ROLE.charged;
+    // A line states what no count of earlier requests need find out again.
+    if (anchor > 0 && this.#clockSpread(event, limit) < ONE_REQUEST / 4) {
+      this.#excess = isCharged ? anchor : anchor - ONE_REQUEST;
+      this.#last = lastAfter(this.#last, now);
+      this.#isCountSure = true;
+      return;
     }
-    const now = this.#pool.estMs[this.#events[i]!]!;
-    if (this.#roles[i] !== ROLE.charged) return;
+    if (!isCharged) return;
     this.#excess = excessAfter(this.#excess, this.#last, limit.rateMilliRps, now);
     this.#last = lastAfter(this.#last, now);
   }
 
   /**
    * A line is solid when no request could change sides: no charge without a line, of uncertain
-   * order towards it, on one of its sides. An exchange of two across it would not show.
+   * order towards it, on one of its sides. An exchange of two across it would not show. And its
+   * excess must be what the charges before it amount to, more closely than the clock could blur.
    */
-  #markSolid(): void {
+  #markSolid(limitOf: (slot: number) => LimitRow): void {
+    this.#restart(limitOf, 0);
     for (let i = 0; i < this.#count; i++) {
+      const limit = limitOf(this.#slots[i]!);
+      const isExplained = this.#isExplained(i, limit);
+      this.#advance(i, limit);
       this.#solid[i] = 0;
-      if (Number.isNaN(this.#anchors[i]!)) continue;
+      if (!isExplained) continue;
       let left = 0;
       let right = 0;
       for (let j = 0; j < this.#count; j++) {
@@ -347,6 +369,17 @@ export class KeySweep {
       }
       if (left === 0 || right === 0) this.#solid[i] = 1;
     }
+  }
+
+  /** Event i has a line, and its excess is that of the charges before it. */
+  #isExplained(i: number, limit: LimitRow): boolean {
+    const anchor = this.#anchors[i]!;
+    const event = this.#events[i]!;
+    const spread = this.#clockSpread(event, limit);
+    if (Number.isNaN(anchor) || !this.#isCountSure || spread >= ONE_REQUEST / 2) return false;
+    const now = this.#pool.estMs[event]!;
+    const excess = excessAfter(this.#excess, this.#last, limit.rateMilliRps, now);
+    return Math.abs(anchor - excess) <= spread;
   }
 
   #countOpen(): void {
