@@ -22,6 +22,8 @@ import type { ZoneReplay } from './zone-replay.js';
 const ONE_REQUEST = 1000;
 /** FLAG.openOrder of the engine, which imports this file. */
 const OPEN_ORDER = 4096;
+/** FLAG.inferred of the engine. */
+const INFERRED = 128;
 /** Beyond this a cluster is cut; its requests are then judged in the order found. */
 export const MOST_IN_CLUSTER = 96;
 /** Events whose interval is no longer than this were decided when they were created. */
@@ -221,6 +223,13 @@ export class KeySweep {
           i += shift > 0 ? moved : -moved;
         }
         previousAnchor = i;
+      } else if (Number.isNaN(anchor) && movesLeft > 0) {
+        const moved = this.#makeRoom(i, previousAnchor, limit, limitOf);
+        if (moved > 0) {
+          movesLeft--;
+          this.#restart(limitOf, i - moved);
+          i -= moved;
+        }
       }
       this.#advance(i, limit);
     }
@@ -262,6 +271,42 @@ export class KeySweep {
       moved++;
     }
     return moved > 0 ? moved : this.#moveBack(i, wanted);
+  }
+
+  /**
+   * A request that passed where it would have been delayed, had all before it come before it: lets
+   * those go first that could bear more, latest first.
+   */
+  #makeRoom(
+    i: number,
+    previousAnchor: number,
+    limit: LimitRow,
+    limitOf: (slot: number) => LimitRow,
+  ): number {
+    if (!this.#isCountSure || this.#roles[i] !== ROLE.charged) return 0;
+    const event = this.#events[i]!;
+    const most = this.#ceiling(i, limit);
+    const now = this.#pool.estMs[event]!;
+    const excess = excessAfter(this.#excess, this.#last, limit.rateMilliRps, now);
+    const wanted = Math.ceil((excess - most - this.#clockSpread(event, limit)) / ONE_REQUEST);
+    let moved = 0;
+    for (let j = i - 1; j > previousAnchor && moved < wanted; j--) {
+      if (!this.#isMovable(j) || this.#isSettled(j, i - moved)) continue;
+      if (this.#ceiling(j, limitOf(this.#slots[j]!)) <= most) continue;
+      this.#move(j, i);
+      moved++;
+    }
+    return moved;
+  }
+
+  /** The most that the excess of event i, which was let through, can have been. */
+  #ceiling(i: number, limit: LimitRow): number {
+    const { burstMilliReq: burst, delayMilliReq: delay, rateMilliRps: rate } = limit;
+    const pool = this.#pool;
+    const event = this.#events[i]!;
+    if (pool.logged[event] !== STATUS.passed || pool.flags[event]! & INFERRED) return burst;
+    // A delay of less than a millisecond is none.
+    return Math.min(burst, delay + Math.ceil(rate / 1000) - 1);
   }
 
   /**
@@ -539,7 +584,7 @@ export class KeySweep {
     if (isOpen) return;
     const { burstMilliReq: burst } = limit;
     if (this.#roles[i] === ROLE.charged) {
-      const most = burst - ONE_REQUEST + rate * sinceHi + 1;
+      const most = this.#ceiling(i, limit) - ONE_REQUEST + rate * sinceHi + 1;
       if (this.#high > most) this.#narrow(-Infinity, most);
     } else if (this.#roles[i] === ROLE.rejectedHere) {
       const least = burst + 1 - ONE_REQUEST + rate * sinceLo - 1;
@@ -574,7 +619,10 @@ export class KeySweep {
       return;
     }
     const { burstMilliReq: burst } = limit;
-    if (this.#roles[i] === ROLE.charged && low <= burst) high = Math.min(high, burst);
+    if (this.#roles[i] === ROLE.charged) {
+      const most = this.#ceiling(i, limit);
+      if (low <= most) high = Math.min(high, most);
+    }
     if (this.#roles[i] === ROLE.rejectedHere && high > burst) low = Math.max(low, burst + 1);
     pool.lowMilliReq[slot] = low;
     pool.highMilliReq[slot] = high;
