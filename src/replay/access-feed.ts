@@ -150,6 +150,7 @@ export class AccessFeed {
 
   #keepDetails(event: number, line: Uint8Array): void {
     const { fields } = this;
+    this.#context.engine.pool.flags[event]! |= FLAG.detailed;
     this.#context.detailsOf.set(event, {
       requestId: fields.requestId(line),
       method: fields.method(line),
@@ -201,7 +202,8 @@ export class AccessFeed {
 
 /** nginx's own answer before its limits: no decision is logged, and no upstream was asked. */
 function isAnsweredEarly(facts: LineFacts, logged: number): boolean {
-  if (!EARLY_STATUSES.has(facts.httpStatus) || facts.upstreamStatus > 0) return false;
+  if (facts.httpStatus < 400 || facts.upstreamStatus > 0) return false;
+  if (!EARLY_STATUSES.has(facts.httpStatus)) return false;
   return logged === STATUS.none || logged === STATUS.unknown;
 }
 

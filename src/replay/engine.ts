@@ -51,6 +51,8 @@ export const FLAG = {
   nearEviction: 8192,
   /** The key may have been in debt before the log begins. */
   warm: 16384,
+  /** Its details are kept until it is decided. */
+  detailed: 32768,
 } as const;
 
 /** keyId of a limit whose key is empty: nginx skips it. */

@@ -83,6 +83,7 @@ export class ErrorEvents {
     }
     applyLine(engine, event, line);
     this.#setKeys(event, generation, line, parsed);
+    this.#context.engine.pool.flags[event]! |= FLAG.detailed;
     this.#context.detailsOf.set(event, {
       requestId: null,
       method: parsed.request?.method ?? '',

@@ -250,6 +250,7 @@ export class ReplaySession {
   }
 
   #seekLater(event: number): void {
+    if (this.#seeks.size === 0) return;
     const seek = this.#seeks.get(event);
     if (seek === undefined) return;
     this.#seeks.delete(event);
@@ -314,7 +315,7 @@ export class ReplaySession {
     const isRefused = req === STATUS.rejected || pool.connLogged[event] === STATUS.rejected;
     if (!isRefused && httpStatus !== 429 && httpStatus !== 503) {
       this.#options.onDecision(event);
-      if (this.detailsOf.size > 0) this.detailsOf.delete(event);
+      if (flags & FLAG.detailed) this.detailsOf.delete(event);
       return;
     }
     pool.source[event] = attribute({
@@ -330,6 +331,6 @@ export class ReplaySession {
       upstreamStatus: pool.upstreamStatus[event]!,
     });
     this.#options.onDecision(event);
-    if (this.detailsOf.size > 0) this.detailsOf.delete(event);
+    if (flags & FLAG.detailed) this.detailsOf.delete(event);
   }
 }

@@ -12,7 +12,12 @@
  *
  * Not here: what a request's excess is and what follows from it (key-sweep.ts).
  */
-import { excessAfter, lastAfter, ONE_REQUEST_MILLI_REQ } from '../limit-req/arithmetic.js';
+import {
+  decayedExcess,
+  excessAfter,
+  lastAfter,
+  ONE_REQUEST_MILLI_REQ,
+} from '../limit-req/arithmetic.js';
 import { resized } from '../limit-req/node-table.js';
 import { ZoneMemory } from '../limit-req/zone-memory.js';
 import type { KeyTable } from '../keys/key-table.js';
@@ -239,7 +244,7 @@ export class ZoneReplay {
 
   #create(keyId: number, keyLengthBytes: number, nowMs: number): number {
     const memory = this.memory;
-    const oldestBefore = this.#ghostOf(memory.tail());
+    const oldestBefore = this.#ghostOf(memory.tail(), nowMs);
     const node = memory.create(keyId, keyLengthBytes, nowMs);
     for (let i = 0; i < memory.evictedCount; i++) this.#noteEvicted(i, nowMs, oldestBefore);
     if (node < 0) {
@@ -298,9 +303,19 @@ export class ZoneReplay {
     }
   }
 
-  #ghostOf(node: number): Ghost | null {
+  /** The oldest node's state, where it would matter that it is forgotten. */
+  #ghostOf(node: number, nowMs: number): Ghost | null {
+    const { memory } = this;
     // Without an eviction so far and with pages to spare none will come now.
-    if (node < 0 || (this.counts.evictions === 0 && this.memory.pagesFree > 0)) return null;
+    if (node < 0 || (this.counts.evictions === 0 && memory.pagesFree > 0)) return null;
+    const rate = memory.rateMilliRps;
+    const last = memory.lastMs[node]!;
+    if (
+      decayedExcess(memory.excessMilliReq[node]!, last, rate, nowMs) <=
+      -2 * ONE_REQUEST_MILLI_REQ
+    ) {
+      return null;
+    }
     return {
       keyId: this.memory.keyOf(node),
       excessMilliReq: this.memory.excessMilliReq[node]!,
