@@ -12,7 +12,7 @@ import type { AccessFields } from './access-fields.js';
 import { delayMs } from '../limit-req/arithmetic.js';
 import { FLAG, NO_KEY, UNKNOWN_KEY, WIDE_MS, type ReplayEngine } from './engine.js';
 import type { LineJoin, Seeker } from './line-join.js';
-import type { RuleRow } from './limit-table.js';
+import type { LineRules } from './line-rules.js';
 import type { LineExtractor } from './line-extractor.js';
 import type { LineFacts } from './line-facts.js';
 import { REFUSED } from './rule-finder.js';
@@ -38,6 +38,7 @@ export interface PendingSeek {
 
 export interface FeedContext {
   readonly engine: ReplayEngine;
+  readonly lineRules: LineRules;
   readonly join: LineJoin;
   readonly isAudit: boolean;
   /** Keep details of every request, or of refused ones only. */
@@ -166,11 +167,12 @@ export class AccessFeed {
     const logged = facts.limitReqStatus;
     const mayHaveLine = logged === STATUS.unknown || isRejected(logged) || isDelayed(logged);
     const isConnRejected = isRejected(pool.connLogged[event]!);
-    if (!(mayHaveLine && rule.limits.length > 0) && !isConnRejected) return;
+    const isLimited = isRejected(logged) || isDelayed(logged);
+    if (!isLimited && !(mayHaveLine && rule.limits.length > 0) && !isConnRejected) return;
     if (isRejected(logged) && rule.limits.length === 1) pool.anchorSlot[event] = 0;
     if (join.waiting === 0 || line.length === 0) return;
     if (this.fields.hasConnection) {
-      this.#joinByConnection(event, facts, line, rule);
+      this.#joinByConnection(event, facts, line);
       return;
     }
     const seek = { client: this.fields.client(line), request: this.fields.requestLine(line) };
@@ -179,11 +181,31 @@ export class AccessFeed {
     for (const seeker of seekersOf(engine, event)) join.expect(seek.client, seek.request, seeker);
   }
 
-  #joinByConnection(event: number, facts: LineFacts, line: Uint8Array, rule: RuleRow): void {
+  /**
+   * What an error page answered is logged under the page's own URI. The line that the limiter left
+   * has the request as it came: its location and keys are those that count.
+   */
+  #takeUpRedirected(event: number, isSame: (request: string) => boolean | undefined): void {
+    const { engine, join, lineRules } = this.#context;
+    const connection = engine.pool.connection[event]!;
+    for (const seeker of seekersOf(engine, event)) {
+      if (seeker.kind === 'connections') continue;
+      const line = join.findRedirected(connection, seeker, isSame);
+      if (line === undefined) continue;
+      const told = { line, request: line.request, referrer: '', isUnsure: line.request === '' };
+      const found = lineRules.find(told);
+      if (found !== undefined) lineRules.apply(event, told, found);
+    }
+  }
+
+  #joinByConnection(event: number, facts: LineFacts, line: Uint8Array): void {
     const { engine, join } = this.#context;
     const { pool } = engine;
     const isSame = this.fields.requestTest(line);
     const connection = pool.connection[event]!;
+    const isLimited = isRejected(pool.logged[event]!) || isDelayed(pool.logged[event]!);
+    if (isLimited && !this.fields.hasRequestLine) this.#takeUpRedirected(event, isSame);
+    const rule = engine.rules[pool.rules[event]!]!;
     for (const seeker of seekersOf(engine, event)) {
       const found = join.takeByConnection(connection, seeker, isSame);
       if (found === undefined) continue;

@@ -82,6 +82,11 @@ export class AccessFields {
     return this.#reqStatus >= 0;
   }
 
+  /** The request is logged as the client sent it. */
+  get hasRequestLine(): boolean {
+    return this.#request >= 0 || this.#requestUri >= 0;
+  }
+
   get hasConnection(): boolean {
     return this.#connection >= 0;
   }

@@ -396,7 +396,7 @@ export class ReplayEngine {
     if (index < 0) return;
     const rule = this.rules[index]!;
     if (rule.limits.length === 0) return;
-    const isAnsweredEarly = pool.logged[event] === STATUS.none && rule.returnsEarly;
+    const isAnsweredEarly = pool.logged[event]! <= STATUS.none && rule.returnsEarly;
     if (pool.flags[event]! & FLAG.early || isAnsweredEarly) return;
     this.#verdict.reset();
     const base = event;

@@ -122,6 +122,26 @@ export class LineJoin {
     return unsure === undefined ? undefined : this.#use(unsure);
   }
 
+  /**
+   * The line of a request on this connection that was answered under another URI: its zone may be
+   * any, and its request line is not known to be the request's own, nor to be another's.
+   */
+  findRedirected(
+    connection: number,
+    seeker: Seeker,
+    isSame: (request: string) => boolean | undefined,
+  ): WaitingLine | undefined {
+    let unsure: WaitingLine | undefined;
+    for (const line of this.#byConnection.get(connection) ?? []) {
+      if (line.isUsed || line.request === '') continue;
+      if (!fits(line, { ...seeker, isDryRun: line.isDryRun, zones: [line.zone] })) continue;
+      const same = isSame(line.request);
+      if (same === true) return undefined;
+      if (same === undefined) unsure ??= line;
+    }
+    return unsure;
+  }
+
   /** Announces a request that will look for its line without a connection number. */
   expect(client: string, request: string, seeker: Seeker): void {
     for (const key of seconds(client, request, seeker)) {

@@ -21,6 +21,7 @@ import { ErrorEvents, judgeByLine } from './error-events.js';
 import { ErrorFeed } from './error-feed.js';
 import { Generations, type GenerationInput } from './generations.js';
 import { LineJoin, type WaitingLine } from './line-join.js';
+import { LineRules } from './line-rules.js';
 import type { RuleRow } from './limit-table.js';
 import { restoreZone, snapshotZone, type SessionState } from './session-state.js';
 import { isRejected, STATUS } from './status.js';
@@ -96,12 +97,8 @@ export class ReplaySession {
   }
 
   #errorEvents(): ErrorEvents {
-    return new ErrorEvents({
-      engine: this.engine,
-      generations: this.generations,
-      detailsOf: this.detailsOf,
-      onNote: (note) => this.note(note),
-    });
+    const lineRules = new LineRules(this.engine, this.generations, (note) => this.note(note));
+    return new ErrorEvents(this.engine, lineRules, this.detailsOf);
   }
 
   /** STATUS code that the access log carries; an audit looks at it only here. */
@@ -123,6 +120,7 @@ export class ReplaySession {
   factsFeed(fields: AccessFields): AccessFeed {
     return new AccessFeed(fields, {
       engine: this.engine,
+      lineRules: new LineRules(this.engine, this.generations),
       join: this.join,
       isAudit: this.#options.isAudit,
       details: this.#options.details,
