@@ -5,12 +5,14 @@
  * Every option has an environment variable of the same name, LIMITLENS_….
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { checkCommand } from './commands/check.js';
 import { explainCommand } from './commands/explain.js';
 import { importCommand } from './commands/import.js';
 import { Output } from './commands/output.js';
 import { replay } from './commands/replay.js';
 import { reportCommand } from './commands/report.js';
 import { DEFAULT_STORE } from './commands/store-choice.js';
+import { zonesCommand, zoneSizeCommand } from './commands/zones.js';
 import { EXIT, InputError } from './errors.js';
 import { readVersion } from './version.js';
 
@@ -201,6 +203,92 @@ function addExplain(limitlens: Command): void {
     );
 }
 
+function withFilterOptions(command: Command): Command {
+  return command
+    .addOption(option('--instance <name>', 'only this nginx'))
+    .addOption(option('--since <time>', 'from this time on: ISO 8601, or 2h ago as 2h'))
+    .addOption(option('--until <time>', 'until this time'));
+}
+
+interface FilterOptions {
+  readonly instance?: string;
+  readonly since?: string;
+  readonly until?: string;
+}
+
+/** For commands that do without a configuration: LIMITLENS_CONF where none is given. */
+function confOrNone(conf: readonly string[]): readonly string[] {
+  const fromEnvironment = process.env['LIMITLENS_CONF'];
+  return conf.length > 0 || !fromEnvironment ? conf : [fromEnvironment];
+}
+
+function addZones(limitlens: Command): void {
+  const command = limitlens
+    .command('zones')
+    .description('how full each zone is, and what it forgot: from the store, or from logs')
+    .enablePositionalOptions();
+  withFilterOptions(withStoreOptions(withLogOptions(command)))
+    .addOption(format('text', 'json'))
+    .action(
+      async (
+        files: string[],
+        options: LogOptions & StoreOptions & FilterOptions & { format: 'text' | 'json' },
+      ) => {
+        const hasLogs = files.length + options.errorLog.length > 0;
+        const logOptions = hasLogs
+          ? readLogOptions(options)
+          : { ...options, conf: confOrNone(options.conf), latenessMs: options.lateness };
+        await zonesCommand(files, logOptions, output);
+      },
+    );
+  command
+    .command('size')
+    .description('how large a zone has to be')
+    .requiredOption('--keys <n>', 'keys to remember at one time', wholeNumber)
+    .requiredOption(
+      '--key-length <bytes>',
+      'length of a key: $binary_remote_addr has 4, or 16 for IPv6',
+      wholeNumber,
+    )
+    .addOption(
+      new Option('--kind <kind>', 'of zone')
+        .choices(['limit_req', 'limit_conn'])
+        .default('limit_req'),
+    )
+    .addOption(format('text', 'json'))
+    .action(
+      async (options: {
+        keys: number;
+        keyLength: number;
+        kind: 'limit_req' | 'limit_conn';
+        format: 'text' | 'json';
+      }) => {
+        await zoneSizeCommand(options, output);
+      },
+    );
+}
+
+function addCheck(limitlens: Command): void {
+  limitlens
+    .command('check')
+    .description("what is wrong, or easily misread, in a configuration's limits")
+    .addOption(repeatable('--conf <file>', 'nginx configuration, or output of nginx -T'))
+    .addOption(
+      option('--patience <duration>', 'the longest wait that clients put up with')
+        .argParser(duration)
+        .default(5000, '5s'),
+    )
+    .addOption(format('text', 'json'))
+    .action(async (options: { conf: string[]; patience: number; format: 'text' | 'json' }) => {
+      const conf = confOrNone(options.conf);
+      if (conf.length === 0) {
+        throw new InputError('expected --conf FILE: the nginx configuration to check', EXIT.usage);
+      }
+      const { patience, format: shape } = options;
+      process.exitCode = await checkCommand({ conf, patienceMs: patience, format: shape }, output);
+    });
+}
+
 function program(): Command {
   const limitlens = new Command('limitlens')
     .description("what nginx's limit_req did, to whom and why")
@@ -211,6 +299,8 @@ function program(): Command {
   addReport(limitlens);
   addReplay(limitlens);
   addExplain(limitlens);
+  addZones(limitlens);
+  addCheck(limitlens);
   return limitlens;
 }
 

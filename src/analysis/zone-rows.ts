@@ -1,0 +1,198 @@
+/**
+ * The inputs of an analysis of zones from a replay's rows in memory, without a store.
+ *
+ * Takes the rows as they come and answers what readZoneInputs() asks a store; a test holds the two
+ * against each other. Memory grows with the number of buckets, not with that of the requests.
+ */
+import type { RowSink, RowTable } from '../aggregate/rows.js';
+import type { StoredLimits, ZoneStateTotal } from '../store/queries.js';
+import type { KeysPerMinute, ZoneBucket, ZoneMinutes } from '../store/queries-analysis.js';
+import { stepSecondsOf, type ZoneInputs } from './zone-inputs.js';
+
+type StateRow = [string, string, ...number[]];
+
+interface NamedCount {
+  readonly instance: string;
+  readonly zone: string;
+  requests: number;
+}
+
+export class ZoneRows implements RowSink {
+  /** Buckets of 10 s by instance, zone and begin. */
+  readonly #buckets = new Map<string, ZoneBucket>();
+  readonly #limits: StoredLimits[] = [];
+  readonly #exhausted = new Map<string, NamedCount>();
+  /** Distinct keys by instance, zone and minute. */
+  readonly #keys = new Map<string, Set<string>>();
+
+  row(table: RowTable, row: readonly unknown[]): void {
+    if (table === 'zone_state') this.#state(row as StateRow);
+    else if (table === 'zone_outcomes') this.#outcome(row as (string | number)[]);
+    else if (table === 'key_minutes') this.#key(row as (string | number)[]);
+    else if (table === 'limits') this.#limit(row as (string | number)[]);
+  }
+
+  /** Everything so far. */
+  inputs(): ZoneInputs {
+    const fine = [...this.#buckets.values()].sort(byZoneAndTime);
+    const times = fine.map(({ timeMs }) => timeMs);
+    const spanMs = fine.length === 0 ? 0 : Math.max(...times) - Math.min(...times);
+    const stepSeconds = stepSecondsOf(spanMs);
+    const zones = [...groupBy(fine, zoneOf).values()];
+    return {
+      stepSeconds,
+      states: zones.map(stateOf),
+      buckets: inSteps(fine, stepSeconds * 1000),
+      evictions: fine.filter(({ evictions }) => evictions > 0),
+      capacities: zones.flatMap((buckets) =>
+        [...new Set(buckets.map(({ capacityNodes }) => capacityNodes))].map((capacityNodes) => ({
+          ...names(buckets[0]!),
+          capacityNodes,
+        })),
+      ),
+      created: zones.map(createdOf),
+      keys: this.#keysPerMinute(),
+      limits: this.#limits.toSorted((a, b) => a.sinceMs - b.sinceMs),
+      exhausted: [...this.#exhausted.values()],
+    };
+  }
+
+  #state([instance, zone, ...numbers]: StateRow): void {
+    const [bucketS, nodes, capacityNodes, evictions, inDebt, admitted, failures, created] =
+      numbers as [number, number, number, number, number, number, number, number];
+    const key = JSON.stringify([instance, zone, bucketS]);
+    const bucket = {
+      instance,
+      zone,
+      timeMs: bucketS * 1000,
+      nodes,
+      capacityNodes,
+      evictions,
+      evictionsInDebt: inDebt,
+      admittedByEviction: admitted,
+      allocationFailures: failures,
+      keysCreated: created,
+    };
+    const known = this.#buckets.get(key);
+    this.#buckets.set(key, known === undefined ? bucket : added(known, bucket));
+  }
+
+  #outcome(row: readonly (string | number)[]): void {
+    const [instance, zone, kind, , , , outcome, requests] = row as string[];
+    if (kind !== 'limit_req' || !outcome!.startsWith('exhausted')) return;
+    const key = JSON.stringify([instance, zone]);
+    const known = this.#exhausted.get(key) ?? { instance: instance!, zone: zone!, requests: 0 };
+    known.requests += Number(requests);
+    this.#exhausted.set(key, known);
+  }
+
+  #key(row: readonly (string | number)[]): void {
+    const [instance, zone, key, minute] = row;
+    const name = JSON.stringify([instance, zone, minute]);
+    const known = this.#keys.get(name) ?? new Set();
+    known.add(key as string);
+    this.#keys.set(name, known);
+  }
+
+  #limit(row: readonly (string | number)[]): void {
+    const [instance, zone, sinceMs, keyExpression, sizeBytes, rateMilliRps, capacityNodes, rules] =
+      row as [string, string, number, string, number, number, number, string];
+    this.#limits.push({
+      instance,
+      zone,
+      sinceMs,
+      keyExpression,
+      sizeBytes,
+      rateMilliRps,
+      capacityNodes,
+      rules,
+    });
+  }
+
+  #keysPerMinute(): KeysPerMinute[] {
+    const sizes = Array.from(this.#keys, ([name, keys]) => {
+      const [instance, zone] = JSON.parse(name) as [string, string, number];
+      return { instance, zone, size: keys.size };
+    });
+    return Array.from(groupBy(sizes, zoneOf).values(), (group) => ({
+      instance: group[0]!.instance,
+      zone: group[0]!.zone,
+      keysMean: mean(group.map(({ size }) => size)),
+      keysMax: Math.max(...group.map(({ size }) => size)),
+    }));
+  }
+}
+
+/** Two rows of one zone and time, as the engine's max and sum would join them. */
+function added(a: ZoneBucket, b: ZoneBucket): ZoneBucket {
+  return {
+    ...names(a),
+    timeMs: a.timeMs,
+    nodes: Math.max(a.nodes, b.nodes),
+    capacityNodes: Math.max(a.capacityNodes, b.capacityNodes),
+    evictions: a.evictions + b.evictions,
+    evictionsInDebt: a.evictionsInDebt + b.evictionsInDebt,
+    admittedByEviction: a.admittedByEviction + b.admittedByEviction,
+    allocationFailures: a.allocationFailures + b.allocationFailures,
+    keysCreated: a.keysCreated + b.keysCreated,
+  };
+}
+
+function inSteps(fine: readonly ZoneBucket[], stepMs: number): ZoneBucket[] {
+  const stepped = fine.map((bucket) => ({
+    ...bucket,
+    timeMs: Math.floor(bucket.timeMs / stepMs) * stepMs,
+  }));
+  const groups = groupBy(stepped, (bucket) => `${zoneOf(bucket)} ${bucket.timeMs}`);
+  return Array.from(groups.values(), (group) => group.reduce(added));
+}
+
+function stateOf(buckets: readonly ZoneBucket[]): ZoneStateTotal {
+  const newest = buckets.at(-1)!;
+  const { keysCreated, ...sums } = buckets.reduce(added);
+  return {
+    ...sums,
+    keysCreated,
+    timeMs: newest.timeMs,
+    nodes: newest.nodes,
+    nodesMax: sums.nodes,
+    capacityNodes: newest.capacityNodes,
+  };
+}
+
+function createdOf(buckets: readonly ZoneBucket[]): ZoneMinutes {
+  const minutes = inSteps(buckets, 60_000).map(({ keysCreated }) => keysCreated);
+  return {
+    ...names(buckets[0]!),
+    minutes: minutes.length,
+    createdMean: mean(minutes),
+    createdMax: Math.max(...minutes),
+  };
+}
+
+function names({ instance, zone }: ZoneBucket): { instance: string; zone: string } {
+  return { instance, zone };
+}
+
+function zoneOf({ instance, zone }: { instance: string; zone: string }): string {
+  return JSON.stringify([instance, zone]);
+}
+
+function byZoneAndTime(a: ZoneBucket, b: ZoneBucket): number {
+  const [one, other] = [zoneOf(a), zoneOf(b)];
+  return one < other ? -1 : one > other ? 1 : a.timeMs - b.timeMs;
+}
+
+function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group === undefined) groups.set(keyOf(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

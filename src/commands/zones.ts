@@ -1,0 +1,141 @@
+/**
+ * `limitlens zones`: how full each zone is and what it forgot, from the store or from logs;
+ * `limitlens zones size`: how large a zone has to be.
+ */
+import type { NginxConf } from '../../parsers/conf/model.js';
+import { lowerBounds, type IsGiven } from '../analysis/lower-bound.js';
+import { readZoneInputs, type ZoneInputs } from '../analysis/zone-inputs.js';
+import { ZoneRows } from '../analysis/zone-rows.js';
+import { analyseZones, type ZoneAnalysis } from '../analysis/zones.js';
+import { zoneSizeText, zonesText } from '../analysis/zones-text.js';
+import { capacityTable, sizeForKeys, type ZoneKind } from '../check/zone-size.js';
+import { EXIT, InputError } from '../errors.js';
+import { readConfs } from '../pipeline/confs.js';
+import { rotationStem } from '../pipeline/log-files.js';
+import type { OpenedLogs } from '../pipeline/open-logs.js';
+import { sources } from '../store/queries.js';
+import { openStore } from '../store/store.js';
+import type { Output } from './output.js';
+import { replayRows, type LogsChoice } from './replayed-rows.js';
+import { storeOptions, type StoreChoice } from './store-choice.js';
+import { filterOf, type FilterChoice } from './store-filter.js';
+
+export interface ZonesOptions extends StoreChoice, FilterChoice, LogsChoice {
+  readonly format: 'text' | 'json';
+}
+
+/**
+ * Files are replayed; without any the store is asked.
+ *
+ * @throws InputError 64 for options that contradict each other
+ */
+export async function zonesCommand(
+  files: readonly string[],
+  options: ZonesOptions,
+  output: Output,
+): Promise<void> {
+  const isFromLogs = files.length + options.errorLog.length > 0;
+  const zones = isFromLogs
+    ? await zonesOfLogs(files, options, output)
+    : await zonesOfStore(options);
+  const text = options.format === 'json' ? `${JSON.stringify({ zones })}\n` : zonesText(zones);
+  await output.write(text);
+}
+
+async function zonesOfLogs(
+  files: readonly string[],
+  options: ZonesOptions,
+  output: Output,
+): Promise<ZoneAnalysis[]> {
+  for (const name of ['store', 'clickhouse', 'since', 'until'] as const) {
+    if (options[name] === undefined) continue;
+    throw new InputError(
+      `--${name} is about a store: give it, or logs to replay, not both`,
+      EXIT.usage,
+    );
+  }
+  const rows = new ZoneRows();
+  const instance = options.instance ?? 'default';
+  const { generations, logs } = await replayRows(files, options, instance, rows, output);
+  const confs = generations.map(({ conf }) => conf);
+  return analyseZones(rows.inputs(), lowerBounds(confs, givenAmong(logs)));
+}
+
+/** A file whose log cannot be told may be any: then no log counts as missing. */
+function givenAmong(logs: OpenedLogs): IsGiven {
+  const access = [...logs.access, ...logs.leftOut.map(({ file }) => file)];
+  if (access.some(({ target }) => target === null)) return () => true;
+  const targets = new Set(access.map(({ target }) => target!));
+  const empty = new Set(logs.empty.map(({ path }) => rotationStem(path)));
+  return (path) => targets.has(path) || empty.has(rotationStem(path));
+}
+
+async function zonesOfStore(options: ZonesOptions): Promise<ZoneAnalysis[]> {
+  const filter = filterOf(options);
+  const confs = readConfs(options.conf).map(({ conf }) => conf);
+  const store = await openStore({
+    ...storeOptions(options),
+    createIfMissing: false,
+    readOnly: true,
+  });
+  let inputs: ZoneInputs;
+  let names: string[];
+  try {
+    inputs = await readZoneInputs(store, filter);
+    names = (await sources(store, filter)).map(({ name }) => name);
+  } finally {
+    await store.close();
+  }
+  return analyseZones(inputs, confs.length === 0 ? null : ofStored(confs, names));
+}
+
+function ofStored(
+  confs: readonly NginxConf[],
+  names: readonly string[],
+): ReturnType<typeof lowerBounds> {
+  // What came by standard input, or under a name of no log, may be any of them.
+  const known = new Set(
+    confs.flatMap((conf) => [...conf.accessLogs, ...conf.errorLogs].map(({ path }) => stem(path))),
+  );
+  const stems = new Set(names.map(stem));
+  const isUntold = names.length === 0 || [...stems].some((name) => !known.has(name));
+  return lowerBounds(confs, (path) => isUntold || stems.has(stem(path)));
+}
+
+function stem(path: string): string {
+  return rotationStem(path);
+}
+
+export interface ZoneSizeOptions {
+  readonly keys: number;
+  readonly keyLength: number;
+  readonly kind: ZoneKind;
+  readonly format: 'text' | 'json';
+}
+
+const TABLE_SIZES_BYTES = [32, 64, 256, 1024, 10_240].map((kib) => kib * 1024);
+/** Names of 43 and more characters cost one key; those in use are shorter. */
+const NAME_LENGTH = 8;
+
+/** @throws InputError 64 for no keys, or a key longer than the directive allows */
+export async function zoneSizeCommand(options: ZoneSizeOptions, output: Output): Promise<void> {
+  const { keys, keyLength, kind } = options;
+  const longest = kind === 'limit_req' ? 65_535 : 255;
+  if (keys < 1) throw new InputError('--keys: expected at least one', EXIT.usage);
+  if (keyLength > longest) {
+    throw new InputError(
+      `--key-length ${keyLength}: nginx does not limit keys of more than ${longest} bytes (${kind})`,
+      EXIT.usage,
+    );
+  }
+  const size = sizeForKeys(keys, keyLength, NAME_LENGTH, kind);
+  const [row] = capacityTable(TABLE_SIZES_BYTES, [keyLength], NAME_LENGTH, kind);
+  const capacities = TABLE_SIZES_BYTES.map((sizeBytes, i) => ({
+    sizeBytes,
+    capacityKeys: row!.capacityKeys[i]!,
+  }));
+  const answer = { kind, keys, keyLengthBytes: keyLength, ...size, capacities };
+  await output.write(
+    options.format === 'json' ? `${JSON.stringify(answer)}\n` : zoneSizeText(answer),
+  );
+}
