@@ -50,10 +50,11 @@ export function formatWhere(where: Where): string {
  * @param maxLength longest result before it is cut, in characters
  */
 export function quote(found: string, maxLength = 80): string {
-  // JSON escapes C0 only; DEL and C1 can drive a terminal as well.
+  // JSON escapes C0 only. DEL and C1 can drive a terminal as well; signs of direction and of no
+  // width can make it show something else than stands there.
   const text = JSON.stringify(found).replace(
-    // eslint-disable-next-line no-control-regex
-    /[\u007f-\u009f\u2028\u2029]/g,
+     
+    /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
   return text.length <= maxLength

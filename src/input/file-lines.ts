@@ -65,6 +65,8 @@ export class FileLines implements LineReader {
   /** Content offset of bytes[0]. */
   #base: number;
   #isAtEnd = false;
+  /** The content goes on behind toOffset. */
+  #isCut = false;
 
   /** @throws InputError 66 for a missing or unreadable file */
   constructor(path: string, options: FileLinesOptions) {
@@ -114,7 +116,7 @@ export class FileLines implements LineReader {
 
   #last(): boolean {
     const left = this.#filled - this.#at;
-    if (left > 0 && this.#isGzip) {
+    if (left > 0 && this.#isGzip && !this.#isCut) {
       this.start = this.#at;
       this.end = this.#filled;
       this.#at = this.#filled;
@@ -153,18 +155,26 @@ export class FileLines implements LineReader {
   #fillFromFile(): void {
     this.#makeRoom(this.#chunkBytes);
     const wanted = Math.min(this.#chunkBytes, this.#toOffset - this.#position);
-    const read =
-      wanted <= 0 ? 0 : readSync(this.#fd, this.bytes, this.#filled, wanted, this.#position);
+    const read = wanted <= 0 ? 0 : this.#read(wanted);
     if (read === 0) this.#isAtEnd = true;
     this.#position += read;
     this.#filled += read;
   }
 
+  /** @throws InputError 74 for a disk or a mount that fails */
+  #read(wanted: number): number {
+    try {
+      return readSync(this.#fd, this.bytes, this.#filled, wanted, this.#position);
+    } catch (error) {
+      throw gzipError(this.#path, this.#position, error);
+    }
+  }
+
   #openGzip(fromOffset: number): void {
     const gunzip = createGunzip({ chunkSize: this.#chunkBytes });
     const file = createReadStream(this.#path, { highWaterMark: this.#chunkBytes });
-    this.#stream = pipeline(file, gunzip, () => undefined) as unknown as Readable;
-    this.#chunks = (gunzip as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+    this.#stream = pipeline(file, gunzip, () => undefined);
+    this.#chunks = gunzip[Symbol.asyncIterator]();
     this.#skip = fromOffset;
   }
 
@@ -176,9 +186,13 @@ export class FileLines implements LineReader {
     }
     const skipped = Math.min(this.#skip, chunk.length);
     this.#skip -= skipped;
-    const wanted = chunk.length - skipped;
+    const left = this.#toOffset - this.#position;
+    const wanted = Math.min(chunk.length - skipped, left);
+    this.#isCut = wanted < chunk.length - skipped;
+    this.#isAtEnd = this.#isCut;
+    this.#position += wanted;
     this.#makeRoom(wanted);
-    this.bytes.set(chunk.subarray(skipped), this.#filled);
+    this.bytes.set(chunk.subarray(skipped, skipped + wanted), this.#filled);
     this.#filled += wanted;
   }
 
@@ -209,18 +223,25 @@ export function whyUnreadable(error: unknown): string {
   return (error as Error).message;
 }
 
-/** What to say of a read that failed after `offset` bytes of content. */
+/** What to say of a read that failed after `offset` bytes of content: exit 65 for its data, else 74. */
 export function gzipError(path: string, offset: number, error: unknown): InputError {
+  if (error instanceof InputError) return error;
   const code = (error as NodeJS.ErrnoException).code ?? '';
   if (!code.startsWith('Z_')) {
-    return new InputError(`${path}: ${whyUnreadable(error)}`, EXIT.io, { cause: error });
+    return new InputError(`${path}: after ${offset} bytes ${whyUnreadable(error)}`, EXIT.io, {
+      cause: error,
+    });
   }
   const what =
     code === 'Z_BUF_ERROR'
       ? 'the gzip data ends too early: the file is truncated'
       : `the gzip data is damaged (${(error as Error).message})`;
+  const hint =
+    offset === 0
+      ? 'Nothing of it can be read: give the log itself, or an undamaged copy.'
+      : 'What came before counts; import the whole file to go on from there.';
   return new InputError(
-    `${path}: after ${offset} bytes of content ${what}\n  What came before is imported; import the whole file to go on from there.`,
+    `${path}: after ${offset} bytes of content ${what}\n  ${hint}`,
     EXIT.badLines,
     { cause: error },
   );

@@ -284,7 +284,7 @@ export class ReplayEngine {
       else if (slots.length < MOST_OPEN) slots.push(slot);
       pool.openCharges[slot] = 0;
     }
-    const est = Math.max(Math.floor(pool.estMs[event]!), calendar.cursorMs + 1);
+    const est = Math.max(Math.floor(pool.estMs[event]), calendar.cursorMs + 1);
     pool.estMs[event] = est;
     calendar.put(event, est, pool.next);
     return false;
@@ -406,7 +406,7 @@ export class ReplayEngine {
     if (!this.#verdict.wasAsked) return;
     if (pool.logged[event] === STATUS.unknown) this.#chargeOpen(event, rule);
     pool.verdict[event] = this.#verdict.status(rule.isDryRun);
-    pool.possible[event] = this.#verdict.possible(rule.isDryRun) | (1 << pool.verdict[event]!);
+    pool.possible[event] = this.#verdict.possible(rule.isDryRun) | (1 << pool.verdict[event]);
   }
 
   /** @returns true when this limit ended the request */

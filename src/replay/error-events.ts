@@ -67,7 +67,7 @@ export class ErrorEvents {
     }
     this.#lineRules.apply(event, told, found);
     applyLine(this.#engine, event, line);
-    pool.flags[event]! |= FLAG.detailed;
+    pool.flags[event] |= FLAG.detailed;
     this.#detailsOf.set(event, {
       requestId: null,
       method: parsed.request?.method ?? '',

@@ -147,7 +147,7 @@ export class ErrorFeed {
       this.#copies.clear();
     }
     let byFile = this.#copies.get(line);
-    if (byFile === undefined) this.#copies.set(line, (byFile = new Map()));
+    if (byFile === undefined) this.#copies.set(line, (byFile = new Map<number, number>()));
     const own = (byFile.get(file) ?? 0) + 1;
     byFile.set(file, own);
     for (const [other, count] of byFile) if (other !== file && count >= own) return true;

@@ -627,7 +627,7 @@ export class KeySweep {
     pool.lowMilliReq[slot] = low;
     pool.highMilliReq[slot] = high;
     pool.excessMilliReq[slot] = Math.min(Math.max(excess, Math.ceil(low)), Math.floor(high));
-    if (pool.excessMilliReq[slot]! < low) pool.excessMilliReq[slot] = low;
+    if (pool.excessMilliReq[slot] < low) pool.excessMilliReq[slot] = low;
   }
 
   #charge(limit: LimitRow, now: number, lo: number, hi: number): void {

@@ -77,9 +77,9 @@ export class LineExtractor {
       facts.keyLengths[i] = length;
       facts.keyStarts[i] = at;
       if (length <= 0) continue;
-      facts.nodeKeyLengths[i] = plan!.keyLengthBytes;
+      facts.nodeKeyLengths[i] = plan.keyLengthBytes;
       if (at + length > facts.keyBytes.length) this.#growKeys(at + length);
-      const { out } = plan!;
+      const { out } = plan;
       const { keyBytes } = facts;
       for (let k = 0; k < length; k++) keyBytes[at + k] = out[k]!;
       at += length;

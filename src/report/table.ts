@@ -20,6 +20,15 @@ export function cell(text: string, longest = LONGEST_CELL): string {
   return shown.length <= longest ? shown : `${shown.slice(0, longest - 1)}…`;
 }
 
+/** Text whose every control character but the line feed is shown instead of sent. */
+export function harmless(text: string): string {
+  return text.replace(
+     
+    /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
 /** 1234567 as `1,234,567`. */
 export function count(value: number): string {
   return value.toLocaleString('en-US');
