@@ -4,7 +4,7 @@
  * Lines come in, in the order of their times (the caller merges files); decisions come out in the
  * order in which nginx took them. What comes out depends on the lines and their times alone.
  */
-import type { LineScanner } from '../../parsers/access/line-scanner.js';
+import { compileLogFormat, type LineScanner } from '../../parsers/access/line-scanner.js';
 import { attribute } from '../attribution/source.js';
 import {
   AccessFeed,
@@ -110,9 +110,9 @@ export class ReplaySession {
 
   /** A feed for lines of one log. @param servers names of the servers that write to the file */
   accessFeed(scanner: LineScanner, servers: readonly string[] | null): LineFeed {
-    const extractor = new LineExtractor(scanner, this.generations, servers, (note) =>
-      this.note(note),
-    );
+    // A line waits in its scanner for its turn, so no two files may share one.
+    const own = compileLogFormat(scanner.format);
+    const extractor = new LineExtractor(own, this.generations, servers, (note) => this.note(note));
     return new LineFeed(extractor, this.factsFeed(extractor.fields));
   }
 
