@@ -46,14 +46,22 @@ export class KnownLogs {
 
   progress(): LogProgress[] {
     return this.all.map((log) => ({
-      ...{ lastMs: 0, complete: false, device: 0, inode: 0 },
-      ...log,
+      sourceId: log.sourceId,
+      headHash: log.headHash,
+      headLength: log.headLength,
+      tailHash: log.tailHash,
+      offset: log.offset,
+      name: log.name,
+      lastMs: log.lastMs ?? 0,
+      complete: log.complete ?? false,
+      device: log.device ?? 0,
+      inode: log.inode ?? 0,
     }));
   }
 }
 
-/** The newest time that any of them was written to; undefined when no time is known. */
+/** The newest time that any that lines came from was written to; undefined when none is known. */
 export function newestMs(known: readonly KnownLog[]): number | undefined {
-  const times = known.map((log) => log.lastMs ?? 0).filter((ms) => ms > 0);
+  const times = known.map((log) => (log.offset > 0 ? (log.lastMs ?? 0) : 0)).filter((ms) => ms > 0);
   return times.length === 0 ? undefined : Math.max(...times);
 }

@@ -9,11 +9,16 @@
  * Not here: reading lines, and the file under the log's own name that is already followed.
  */
 import { openContent, readPart, type LogContent } from './follow-content.js';
-import { isNumberedFrom, isSameFile, makeSourceId, type KnownLog } from './follow-progress.js';
+import {
+  firstLine,
+  isNumberedFrom,
+  isSameFile,
+  makeSourceId,
+  type KnownLog,
+} from './follow-progress.js';
 import { listRotated, type RotatedFile } from './follow-rotated.js';
 import { hashBytes, HEAD_BYTES } from './head.js';
 
-const LINE_FEED = 0x0a;
 /** Names can change while they are looked at; this often they will not. */
 const MOST_LISTINGS = 8;
 
@@ -68,7 +73,9 @@ interface Candidate {
 export async function matchFiles(question: MatchQuestion): Promise<FoundLogs> {
   const { candidates, unreadable } = await openCandidates(question);
   await recognise(question, candidates);
-  const newest = candidates.findLastIndex((file) => file.isBegun || file.known !== undefined);
+  const newest = candidates.findLastIndex(
+    (file) => file.isBegun || (file.known !== undefined && file.known.offset > 0),
+  );
   const logs: FoundLog[] = [];
   for (const [i, file] of candidates.entries()) {
     const isNew = file.isCurrent || (newest >= 0 ? i > newest : question.isNewer(file.modifiedMs));
@@ -80,16 +87,15 @@ export async function matchFiles(question: MatchQuestion): Promise<FoundLogs> {
     if (!file.isOpen && isToRead) logs.push(file);
     else if (!file.isCurrent) await file.content.close();
   }
-  const held = new Set(candidates.map((file) => file.known?.sourceId));
+  const held = new Map(candidates.map((file) => [file.known?.sourceId, file.known]));
   const wanted = question.known.filter(
     (log) => log.complete !== true && !isFollowed(question, log),
   );
   const missing = wanted.filter((known) => !held.has(known.sourceId));
-  const ended = wanted.filter((known) =>
-    candidates.some(
-      (file) => file.known?.sourceId === known.sourceId && file.known.complete === true,
-    ),
-  );
+  const ended = wanted.flatMap(({ sourceId }) => {
+    const copy = held.get(sourceId);
+    return copy?.complete === true ? [copy] : [];
+  });
   return { logs, missing, ended, order: candidates.map((file) => file.content), unreadable };
 }
 
@@ -161,17 +167,12 @@ function namesKey(files: readonly RotatedFile[]): string {
 
 /** Gives each known source the file that holds it. */
 async function recognise(question: MatchQuestion, candidates: Candidate[]): Promise<void> {
-  // What is older than a file that is followed matters only while something is looked for.
-  const isSearch = question.known.some(
-    (known) => known.complete !== true && !isFollowed(question, known),
-  );
-  const from = isSearch ? 0 : candidates.findLastIndex((file) => file.isBegun) + 1;
   const found = new Set<KnownLog>();
   for (const wanted of ['whole', 'shorter'] as const) {
     for (const known of question.known) {
       if (found.has(known)) continue;
       const holders: Candidate[] = [];
-      for (const file of candidates.slice(from)) {
+      for (const file of candidates) {
         if (file.known !== undefined || file.isOpen) continue;
         if (wanted === 'shorter' && file.isCurrent) continue;
         if ((await agreement(file.content, known, question.name)) === wanted) holders.push(file);
@@ -179,10 +180,39 @@ async function recognise(question: MatchQuestion, candidates: Candidate[]): Prom
       const holder = holders.find((file) => isSameFile(known, file.content)) ?? holders.at(-1);
       if (holder === undefined) continue;
       found.add(known);
-      // A copy that ends before the place reached has been read to its end.
-      holder.known = wanted === 'whole' ? known : { ...known, complete: true };
+      holder.known = wanted === 'whole' ? known : await asRead(holder.content, known);
     }
   }
+}
+
+/** A copy that ends before the place reached has been read to its end. */
+async function asRead(content: LogContent, known: KnownLog): Promise<KnownLog> {
+  const length = await contentLength(content, known.offset);
+  const kept = Math.min(length, HEAD_BYTES);
+  const head = await readPart(content, 0, kept);
+  const tail = await readPart(content, length - kept, kept);
+  return {
+    ...known,
+    headHash: hashBytes(head),
+    headLength: kept,
+    tailHash: hashBytes(tail),
+    offset: length,
+    complete: true,
+    device: content.device,
+    inode: content.inode,
+    head,
+  };
+}
+
+async function contentLength(content: LogContent, most: number): Promise<number> {
+  if (!content.isGzip) return (await content.status()).sizeBytes;
+  const block = new Uint8Array(HEAD_BYTES);
+  for (let length = 0; length < most;) {
+    const read = await content.read(block, 0, block.length, length);
+    if (read === 0) return length;
+    length += read;
+  }
+  return most;
 }
 
 /**
@@ -197,9 +227,9 @@ async function agreement(
 ): Promise<'whole' | 'shorter' | undefined> {
   try {
     const head = await readPart(content, 0, HEAD_BYTES);
-    if (known.headLength === 0) return hasFirstLine(head, known, name) ? 'whole' : undefined;
+    if (known.headLength === 0) return beginsLike(head, known, name) ? 'whole' : undefined;
     if (head.length < known.headLength) {
-      return hasFirstLine(head, known, name) ? 'shorter' : undefined;
+      return isBeginning(head, known, name) ? 'shorter' : undefined;
     }
     if (hashBytes(head.subarray(0, known.headLength)) !== known.headHash) return undefined;
     const kept = Math.min(known.offset, HEAD_BYTES);
@@ -212,11 +242,21 @@ async function agreement(
   }
 }
 
+/** Whether a file of less than the known head is its beginning; its first line has to do at worst. */
+function isBeginning(head: Uint8Array, known: KnownLog, name: string): boolean {
+  if (known.head === undefined) return known.complete !== true && hasFirstLine(head, known, name);
+  return head.length > 0 && Buffer.compare(head, known.head.subarray(0, head.length)) === 0;
+}
+
+/** Whether a file begins like a source that no line has come from. */
+function beginsLike(head: Uint8Array, known: KnownLog, name: string): boolean {
+  if (known.head === undefined) return hasFirstLine(head, known, name);
+  return Buffer.compare(head.subarray(0, known.head.length), known.head) === 0;
+}
+
 function hasFirstLine(head: Uint8Array, known: KnownLog, name: string): boolean {
-  const feed = head.indexOf(LINE_FEED);
-  if (feed < 0 && head.length < HEAD_BYTES) return false;
-  const line = feed < 0 ? head : head.subarray(0, feed);
-  return isNumberedFrom(known.sourceId, makeSourceId(name, line));
+  const line = firstLine(head);
+  return line !== undefined && isNumberedFrom(known.sourceId, makeSourceId(name, line));
 }
 
 /** Whether a file holds what the next newer one begins with: copytruncate has not cut that yet. */

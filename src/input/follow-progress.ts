@@ -28,9 +28,12 @@ export interface KnownLog {
   /** Where it lay; decides between files that begin alike. */
   readonly device?: number;
   readonly inode?: number;
+  /** The bytes behind headHash, while the process that read them lasts. */
+  readonly head?: Uint8Array;
 }
 
-export type LogProgress = Required<KnownLog>;
+/** What a checkpoint keeps. */
+export type LogProgress = Required<Omit<KnownLog, 'head'>>;
 
 /**
  * Called for each complete line, with bytes[start, end) valid during the call only.
@@ -84,6 +87,13 @@ export function isSameFile(
  */
 export function makeSourceId(name: string, firstLine: Uint8Array): string {
   return hashBytes(Buffer.concat([Buffer.from(`${name}\0`), firstLine.subarray(0, HEAD_BYTES)]));
+}
+
+/** The first line of a head, or as much of it as makes its id; undefined while it is not whole. */
+export function firstLine(head: Uint8Array): Uint8Array | undefined {
+  const feed = head.indexOf(0x0a);
+  if (feed >= 0) return head.subarray(0, feed);
+  return head.length < HEAD_BYTES ? undefined : head;
 }
 
 /** A second source with the same first line gets a number. */

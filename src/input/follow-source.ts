@@ -9,7 +9,13 @@
  * Units: bytes. Not here: which file that is, and what follows when it was cut (follow.ts).
  */
 import { readPart, type LogContent } from './follow-content.js';
-import { makeSourceId, type KnownLog, type LogProgress, type OnLine } from './follow-progress.js';
+import {
+  firstLine,
+  makeSourceId,
+  type KnownLog,
+  type LogProgress,
+  type OnLine,
+} from './follow-progress.js';
 import { hashBytes, HEAD_BYTES } from './head.js';
 
 const BLOCK_BYTES = 1 << 18;
@@ -70,6 +76,9 @@ export class FollowedSource {
   activeMs: number;
   isAtEnd = false;
   #comparedMs = NaN;
+  #unread: Uint8Array = new Uint8Array(0);
+  /** Until a line has come from it, the first line can still become another one. */
+  #isNamed = false;
   readonly #nameSource: (id: string) => string;
   readonly #head = new Uint8Array(HEAD_BYTES);
   readonly #tail = new Uint8Array(HEAD_BYTES);
@@ -93,6 +102,7 @@ export class FollowedSource {
     this.#head.set(await readPart(this.content, 0, kept));
     this.#tail.set(await readPart(this.content, known.offset - kept, kept));
     this.sourceId = known.sourceId;
+    this.#isNamed = true;
     this.offset = known.offset;
   }
 
@@ -153,8 +163,14 @@ export class FollowedSource {
     return 'end';
   }
 
+  /** The first bytes of what has been read; of what is there to be read, before that. */
+  get head(): Uint8Array {
+    if (this.offset === 0) return this.#unread;
+    return this.#head.slice(0, Math.min(this.offset, HEAD_BYTES));
+  }
+
   /** undefined before the first line: there is nothing to go on with. */
-  progress(complete: boolean): LogProgress | undefined {
+  progress(): LogProgress | undefined {
     if (this.sourceId === undefined) return undefined;
     const kept = Math.min(this.offset, HEAD_BYTES);
     return {
@@ -165,10 +181,25 @@ export class FollowedSource {
       offset: this.offset,
       name: this.name,
       lastMs: this.modifiedMs,
-      complete,
+      complete: false,
       device: this.content.device,
       inode: this.content.inode,
     };
+  }
+
+  /** Gives the source its id if its first line is there, so that other files can be compared. */
+  async identify(): Promise<void> {
+    if (this.#isNamed) return;
+    const head = await readPart(this.content, 0, HEAD_BYTES).catch(readFailed);
+    this.#unread = head;
+    const line = firstLine(head);
+    this.sourceId = line === undefined ? undefined : this.#idFrom(line);
+  }
+
+  #idFrom(line: Uint8Array): string {
+    // It may keep its own id.
+    this.sourceId = undefined;
+    return this.#nameSource(makeSourceId(this.name, line));
   }
 
   async #hasHead(): Promise<boolean> {
@@ -188,20 +219,20 @@ export class FollowedSource {
   ): boolean {
     const block = bytes.subarray(0, filled);
     let at = this.offset - position;
-    let upTo = this.sourceId === undefined ? -1 : allowance.upTo(this.sourceId);
+    let upTo = this.#isNamed ? allowance.upTo(this.sourceId!) : -1;
     for (;;) {
       const feed = block.indexOf(LINE_FEED, at);
       const isCut = (feed < 0 ? filled : feed) - at >= LONGEST_LINE_BYTES;
       if (feed < 0 && !isCut) return false;
       const end = isCut ? at + LONGEST_LINE_BYTES : feed;
       const next = isCut ? end : end + 1;
-      if (this.sourceId === undefined) {
-        const id = makeSourceId(this.name, block.subarray(at, end));
-        this.sourceId = this.#nameSource(id);
+      if (!this.#isNamed) {
+        this.sourceId = this.#idFrom(block.subarray(at, end));
         upTo = allowance.upTo(this.sourceId);
       }
       if (position + next > upTo) return true;
-      onLine(bytes, at, end, position + at, position + next, this.sourceId);
+      this.#isNamed = true;
+      onLine(bytes, at, end, position + at, position + next, this.sourceId!);
       this.offset = position + next;
       at = next;
     }

@@ -18,6 +18,7 @@ import { dirname } from 'node:path';
 import { whyUnreadable } from './file-lines.js';
 import { openContent, type LogContent } from './follow-content.js';
 import { KnownLogs, newestMs } from './follow-known.js';
+import { remembered, SourceList } from './follow-list.js';
 import { matchFiles, type FoundLog, type FoundLogs } from './follow-match.js';
 import {
   isSameFile,
@@ -69,14 +70,14 @@ export class FollowedLog {
   readonly #buffer: ReadBuffer;
   readonly #withRotated: boolean;
   readonly #known: KnownLogs;
-  /** Open, oldest first. */
-  readonly #sources: FollowedSource[] = [];
+  readonly #sources = new SourceList();
   /** The source under the path, or the last that was there. */
   #current: FollowedSource | undefined;
   /** While nothing is known, rotated files that are no newer than this are not ours. */
   #sinceMs: number | undefined;
   #problem: string | undefined;
   #isMissing = false;
+  #isUnderPath = false;
   #folder: string;
 
   constructor(path: string, options: FollowOptions = {}) {
@@ -102,12 +103,12 @@ export class FollowedLog {
 
   /** Bytes seen by the last poll and not given yet. */
   get lagBytes(): number {
-    return this.#sources.reduce((sum, source) => sum + source.lagBytes, 0);
+    return this.#sources.lagBytes;
   }
 
   /** How far every source has been read; finished ones are among them, to be recognised later. */
   progress(): LogProgress[] {
-    return [...this.#known.progress(), ...this.#openProgress()];
+    return [...this.#known.progress(), ...this.#sources.progress()];
   }
 
   /**
@@ -118,19 +119,41 @@ export class FollowedLog {
    * @returns whether it gave any, or stopped at mostBytes: then poll again, else wait to be woken
    */
   async poll(onLine: OnLine, limits: PollLimits = {}): Promise<boolean> {
-    let hasLines = false;
     const allowance: ReadAllowance = {
       bytes: limits.mostBytes ?? Infinity,
       upTo: limits.upTo ?? (() => Infinity),
     };
+    await this.#findOut();
+    // What lines have come from is read first: other files are compared with what it holds now.
+    const begun = await this.#readAll(onLine, allowance, false);
+    if (begun === 'spent') return true;
     await this.#lookAtPath();
-    await this.#lookAtSources();
+    const all = await this.#readAll(onLine, allowance, true);
+    if (all === 'spent') return true;
+    await this.#closeDrained();
+    return begun || all;
+  }
+
+  async close(): Promise<void> {
+    for (const source of [...this.#sources.all]) await this.#drop(source);
+    this.#current = undefined;
+  }
+
+  /** @returns whether there were lines; spent when the allowance did not do */
+  async #readAll(
+    onLine: OnLine,
+    allowance: ReadAllowance,
+    withNew: boolean,
+  ): Promise<boolean | 'spent'> {
+    let hasLines = false;
     const compared = new Set<FollowedSource>();
-    for (let i = 0; i < this.#sources.length; i++) {
-      const source = this.#sources[i]!;
+    await this.#lookAtSources();
+    for (let i = 0; i < this.#sources.all.length; i++) {
+      const source = this.#sources.all[i]!;
+      if (!withNew && source.offset === 0) continue;
       if (this.#mayHideOthers(source) && !compared.has(source)) {
         compared.add(source);
-        await this.#openBefore();
+        await this.#openBefore(source);
         i = -1;
         continue;
       }
@@ -140,24 +163,18 @@ export class FollowedLog {
         hasLines = true;
         source.activeMs = this.#clock();
       }
-      if (end === 'spent') return true;
+      if (end === 'spent') return 'spent';
       if (end === 'truncated') await this.#beginAnew(source);
       // Other sources stand in the list now.
       if (end === 'truncated') i = -1;
       if (end === 'failed') i--;
     }
-    await this.#closeDrained();
     return hasLines;
-  }
-
-  async close(): Promise<void> {
-    for (const source of this.#sources.splice(0)) await source.content.close();
-    this.#current = undefined;
   }
 
   /** The newest first: a line seen in it was written after what is then seen in the older ones. */
   async #lookAtSources(): Promise<void> {
-    for (const source of this.#sources.toReversed()) {
+    for (const source of this.#sources.all.toReversed()) {
       await source.look().catch((error: unknown) => this.#fail(source, error));
     }
   }
@@ -181,7 +198,7 @@ export class FollowedLog {
   async #fail(source: FollowedSource, error: unknown): Promise<void> {
     const code = codeOf(error);
     this.counters.readErrors++;
-    const known = source.progress(false);
+    const known = source.progress();
     if (code.startsWith('Z_')) {
       this.counters.lostLogs++;
       this.#tell('lost', `the gzip data is damaged after ${source.offset} bytes of content`);
@@ -195,19 +212,26 @@ export class FollowedLog {
   }
 
   async #drop(source: FollowedSource): Promise<void> {
-    this.#sources.splice(this.#sources.indexOf(source), 1);
+    this.#sources.remove(source);
     if (this.#current === source) this.#current = undefined;
     await source.content.close().catch(() => undefined);
   }
 
-  /** Finds out whether the path still names what it did. */
+  /** Whether the current source's file is the one under the path. */
+  async #findOut(): Promise<void> {
+    const current = this.#current?.content;
+    const status = await stat(this.path).catch(() => undefined);
+    this.#isUnderPath =
+      current !== undefined &&
+      status !== undefined &&
+      isSameFile(current, { device: status.dev, inode: status.ino });
+  }
+
+  /** Opens what the path names, if that is another file than before. */
   async #lookAtPath(): Promise<void> {
     try {
-      const { dev, ino } = await stat(this.path);
-      const current = this.#current?.content;
-      if (current === undefined || !isSameFile(current, { device: dev, inode: ino })) {
-        await this.#openPath();
-      }
+      await this.#findOut();
+      if (!this.#isUnderPath) await this.#openPath();
       if (this.#isMissing || this.#problem !== undefined) this.#tell('appeared', 'can be read');
       this.#isMissing = false;
       this.#problem = undefined;
@@ -228,9 +252,10 @@ export class FollowedLog {
     if (!this.#isMissing) this.#tell('missing', 'is not there; waiting for it');
     this.#isMissing = true;
     this.#problem = undefined;
-    await this.#markStart(this.path);
+    if (this.#current !== undefined) return;
     // Until it is there again, its content may lie under a rotated name.
-    if (this.#known.wanted.length > 0) await this.#openFiles(this.path, undefined);
+    await this.#markStart(this.path);
+    await this.#openFiles(this.path, undefined);
   }
 
   /** Opens what the path names now, and whatever came in between. */
@@ -238,10 +263,11 @@ export class FollowedLog {
     const resolved = await realpath(this.path);
     const content = await openContent(resolved, false);
     this.#folder = dirname(resolved);
-    const open = this.#sources.find((source) => isSameFile(source.content, content));
+    const open = this.#sources.find(content);
     if (open !== undefined) {
       await content.close();
       this.#current = open;
+      this.#isUnderPath = true;
       return;
     }
     await this.#markStart(resolved);
@@ -266,16 +292,20 @@ export class FollowedLog {
   }
 
   /** Opens the files that hold what is to be read, beside those that are open. */
-  async #openFiles(path: string, current: LogContent | undefined): Promise<FoundLogs> {
-    const known = [...this.#known.all, ...this.#openProgress()];
+  async #openFiles(
+    path: string,
+    current: LogContent | undefined,
+    before?: FollowedSource,
+  ): Promise<FoundLogs> {
+    const known = [...this.#known.all, ...(await this.#sources.known())];
     const lastMs = newestMs(known);
     const found = await matchFiles({
       path,
       name: this.path,
       current,
       known,
-      open: this.#sources.map((source) => source.content),
-      begun: this.#sources.filter((source) => source.offset > 0).map((source) => source.content),
+      open: this.#sources.contents,
+      begun: this.#sources.begun,
       // A successor can be written in the same tick of the clock.
       isNewer: (ms) => (lastMs === undefined ? ms > this.#sinceMs! : ms >= lastMs),
     });
@@ -285,26 +315,19 @@ export class FollowedLog {
     }
     for (const log of found.ended) this.#known.finish(log);
     for (const log of found.logs) {
-      const source = await this.#open(log);
-      if (log.content === current) this.#current = source;
+      const source = await this.#open(log, found.order, before);
+      if (log.content !== current) continue;
+      this.#current = source;
+      this.#isUnderPath = source !== undefined;
     }
-    this.#sort(found.order);
     return found;
   }
 
-  /** The oldest first. What has no name any more, or was packed since, is older than the rest. */
-  #sort(order: readonly LogContent[]): void {
-    const ageOf = (source: FollowedSource): number =>
-      order.findIndex((content) => isSameFile(content, source.content));
-    this.#sources.sort((a, b) => ageOf(a) - ageOf(b));
-  }
-
-  #openProgress(): LogProgress[] {
-    const open = this.#sources.map((source) => source.progress(false));
-    return open.filter((progress) => progress !== undefined);
-  }
-
-  async #open(log: FoundLog): Promise<FollowedSource | undefined> {
+  async #open(
+    log: FoundLog,
+    order: readonly LogContent[],
+    before: FollowedSource | undefined,
+  ): Promise<FollowedSource | undefined> {
     const source = this.#newSource(log.content);
     if (log.known !== undefined) {
       try {
@@ -319,31 +342,31 @@ export class FollowedLog {
       this.#known.open(log.known.sourceId);
       this.#tell('resumed', `goes on at byte ${log.known.offset} of ${log.path}`);
     }
-    this.#sources.push(source);
+    this.#sources.insert(source, order, before);
     return source;
   }
 
   #newSource(content: LogContent): FollowedSource {
-    const isTaken = (id: string): boolean =>
-      this.#known.has(id) || this.#sources.some((source) => source.sourceId === id);
+    const isTaken = (id: string): boolean => this.#known.has(id) || this.#sources.hasId(id);
     return new FollowedSource(content, this.path, this.#clock(), (id) => withNumber(id, isTaken));
   }
 
   /** The file was cut: what it held may lie in a copy, and what it holds now is new. */
   async #beginAnew(source: FollowedSource): Promise<void> {
     const fresh = this.#newSource(source.content);
-    this.#sources[this.#sources.indexOf(source)] = fresh;
+    this.#sources.replace(source, fresh);
     if (this.#current === source) this.#current = fresh;
     this.counters.truncations++;
     this.#tell('truncated', `was cut after byte ${source.offset} had been read; reads it from 0`);
-    const before = source.progress(false);
+    const before = remembered(source);
     // The inode is the new content's.
     const known = before === undefined ? undefined : { ...before, device: 0, inode: 0 };
     if (known !== undefined) this.#known.want(known);
-    const logs = await this.#openBefore();
+    const logs = await this.#openBefore(fresh);
     if (known === undefined || logs.some((log) => log.known === known)) return;
     this.#lose(source.seenBytes - known.offset);
-    this.#known.finish(known);
+    // In a copy that ends early it is known to its end by now.
+    if (this.#known.wanted.includes(known)) this.#known.finish(known);
   }
 
   /**
@@ -351,13 +374,15 @@ export class FollowedLog {
    * copytruncate leaves no trace in it, only a copy beside it.
    */
   #mayHideOthers(source: FollowedSource): boolean {
-    return source === this.#current && source.offset === 0 && source.hasChanged();
+    const isCurrent = source === this.#current && this.#isUnderPath;
+    return isCurrent && source.offset === 0 && source.hasChanged();
   }
 
-  /** Opens rotated files that came to be while the current one was followed. */
-  async #openBefore(): Promise<readonly FoundLog[]> {
+  /** Opens rotated files that came to be while a source's file was followed. */
+  async #openBefore(source: FollowedSource): Promise<readonly FoundLog[]> {
     const path = await realpath(this.path).catch(() => this.path);
-    const { logs } = await this.#openFiles(path, this.#current?.content);
+    const current = this.#isUnderPath ? this.#current?.content : undefined;
+    const { logs } = await this.#openFiles(path, current, source);
     await this.#lookAtSources();
     return logs;
   }
@@ -369,9 +394,9 @@ export class FollowedLog {
   }
 
   async #closeDrained(): Promise<void> {
-    for (const source of [...this.#sources]) {
+    for (const source of [...this.#sources.all]) {
       if (!source.isAtEnd || !this.#isOver(source)) continue;
-      const known = source.progress(true);
+      const known = remembered(source);
       if (known !== undefined) this.#known.finish(known);
       // Of a line that was never ended, the end is not to come any more.
       if (!source.content.isGzip) this.#lose(source.lagBytes);
@@ -384,7 +409,7 @@ export class FollowedLog {
     if (source.content.isGzip) return true;
     if (this.#clock() - source.activeMs < this.#graceMs) return false;
     if (source === this.#current) return this.#isMissing && source.links === 0;
-    const newer = this.#sources.slice(this.#sources.indexOf(source) + 1);
+    const newer = this.#sources.after(source);
     return source.links === 0 || newer.length > 1 || newer.some((other) => other.offset > 0);
   }
 
