@@ -6,11 +6,13 @@
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { checkCommand } from './commands/check.js';
+import { dryRunCommand } from './commands/dry-run.js';
 import { explainCommand } from './commands/explain.js';
 import { importCommand } from './commands/import.js';
 import { Output } from './commands/output.js';
 import { replay } from './commands/replay.js';
 import { reportCommand } from './commands/report.js';
+import { sourcesCommand } from './commands/sources.js';
 import { DEFAULT_STORE } from './commands/store-choice.js';
 import { zonesCommand, zoneSizeCommand } from './commands/zones.js';
 import { EXIT, InputError } from './errors.js';
@@ -268,25 +270,102 @@ function addZones(limitlens: Command): void {
     );
 }
 
+/** `0.1%`, or the same as 0.001. */
+function shareOf(value: string): number {
+  const match = /^(\d+(?:\.\d+)?)(%?)$/.exec(value);
+  const share = match === null ? NaN : Number(match[1]) / (match[2] === '%' ? 100 : 1);
+  if (share >= 0 && share <= 1) return share;
+  throw new InvalidArgumentError('Expected a share of all requests like 0.1% or 0.001.');
+}
+
+function addDryRun(limitlens: Command): void {
+  const command = limitlens
+    .command('dry-run')
+    .description(
+      'whether the rules under dry run are safe to enforce: exit 0 safe, 1 not, 3 unknown',
+    );
+  withFilterOptions(withStoreOptions(command))
+    .addOption(
+      option('--max-rejected-share <share>', 'of requests that may be rejected')
+        .argParser(shareOf)
+        .default(0.001, '0.1%'),
+    )
+    .addOption(
+      option('--max-keys <n>', 'keys that may see a reject')
+        .argParser(wholeNumber)
+        .default(Infinity, 'any number'),
+    )
+    .addOption(
+      option('--min-requests <n>', 'fewer tell nothing, nor do fewer than 3 / the share; 0 for any')
+        .argParser(wholeNumber)
+        .default(1000),
+    )
+    .addOption(
+      option('--min-span <duration>', 'a shorter time tells nothing')
+        .argParser(duration)
+        .default(3_600_000, '1h'),
+    )
+    .addOption(option('--top <n>', 'worst keys per zone').argParser(wholeNumber).default(10))
+    .addOption(format('text', 'json'))
+    .action(
+      async (
+        options: StoreOptions &
+          FilterOptions & {
+            maxRejectedShare: number;
+            maxKeys: number;
+            minRequests: number;
+            minSpan: number;
+            top: number;
+            format: 'text' | 'json';
+          },
+      ) => {
+        const { minSpan, ...rest } = options;
+        process.exitCode = await dryRunCommand({ ...rest, minSpanMs: minSpan }, output);
+      },
+    );
+}
+
+function addSources(limitlens: Command): void {
+  const command = limitlens
+    .command('sources')
+    .description('who answered 429 and 503: the limiter, limit_conn, the upstream or nginx itself');
+  withFilterOptions(withStoreOptions(command))
+    .addOption(
+      option('--examples <n>', 'of each place, status and source')
+        .argParser(wholeNumber)
+        .default(3),
+    )
+    .addOption(format('text', 'json'))
+    .action(
+      async (
+        options: StoreOptions & FilterOptions & { examples: number; format: 'text' | 'json' },
+      ) => {
+        await sourcesCommand(options, output);
+      },
+    );
+}
+
 function addCheck(limitlens: Command): void {
-  limitlens
-    .command('check')
-    .description("what is wrong, or easily misread, in a configuration's limits")
-    .addOption(repeatable('--conf <file>', 'nginx configuration, or output of nginx -T'))
+  withLogOptions(
+    limitlens
+      .command('check')
+      .description("what is wrong, or easily misread, in a configuration's limits: exit 1 if any"),
+  )
     .addOption(
       option('--patience <duration>', 'the longest wait that clients put up with')
         .argParser(duration)
         .default(5000, '5s'),
     )
     .addOption(format('text', 'json'))
-    .action(async (options: { conf: string[]; patience: number; format: 'text' | 'json' }) => {
-      const conf = confOrNone(options.conf);
-      if (conf.length === 0) {
-        throw new InputError('expected --conf FILE: the nginx configuration to check', EXIT.usage);
-      }
-      const { patience, format: shape } = options;
-      process.exitCode = await checkCommand({ conf, patienceMs: patience, format: shape }, output);
-    });
+    .action(
+      async (
+        files: string[],
+        options: LogOptions & { patience: number; format: 'text' | 'json' },
+      ) => {
+        const { patience, ...rest } = readLogOptions(options);
+        process.exitCode = await checkCommand(files, { ...rest, patienceMs: patience }, output);
+      },
+    );
 }
 
 function program(): Command {
@@ -300,6 +379,8 @@ function program(): Command {
   addReplay(limitlens);
   addExplain(limitlens);
   addZones(limitlens);
+  addDryRun(limitlens);
+  addSources(limitlens);
   addCheck(limitlens);
   return limitlens;
 }

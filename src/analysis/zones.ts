@@ -47,8 +47,10 @@ export interface ZoneAnalysis {
   readonly lowerBound: readonly LowerBound[] | null;
   readonly stepSeconds: number;
   /** As the replay has it, allocation failures too. */
-  readonly buckets: readonly Omit<ZoneBucket, 'instance' | 'zone'>[];
+  readonly buckets: readonly ZoneStep[];
 }
+
+type ZoneStep = Omit<ZoneBucket, 'instance' | 'zone'>;
 
 export interface PerMinute {
   readonly mean: number;
@@ -154,7 +156,22 @@ function analyseZone(
     sufficient: limit === undefined ? null : sufficientSize(limit, nodesMax, lengths, inputs),
     lowerBound: lowerBound === null ? null : (lowerBound.get(zone) ?? []),
     stepSeconds: inputs.stepSeconds,
-    buckets: inputs.buckets.map(({ instance: _instance, zone: _zone, ...bucket }) => bucket),
+    buckets: inputs.buckets.map(ofTime),
+  };
+}
+
+function ofTime(bucket: ZoneBucket): ZoneStep {
+  const { timeMs, nodes, capacityNodes, evictions, keysCreated } = bucket;
+  const { evictionsInDebt, admittedByEviction, allocationFailures } = bucket;
+  return {
+    timeMs,
+    nodes,
+    capacityNodes,
+    evictions,
+    evictionsInDebt,
+    admittedByEviction,
+    allocationFailures,
+    keysCreated,
   };
 }
 

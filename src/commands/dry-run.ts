@@ -1,0 +1,49 @@
+/**
+ * `limitlens dry-run`: whether the rules under dry run are safe to enforce.
+ */
+import { readDryRunInputs } from '../analysis/dry-run-inputs.js';
+import { dryRunText } from '../analysis/dry-run-text.js';
+import {
+  analyseDryRun,
+  type DryRunInputs,
+  type DryRunThresholds,
+  type DryRunVerdict,
+} from '../analysis/dry-run.js';
+import { openStore } from '../store/store.js';
+import type { Output } from './output.js';
+import { storeOptions, type StoreChoice } from './store-choice.js';
+import { filterOf, type FilterChoice } from './store-filter.js';
+
+export interface DryRunOptions extends StoreChoice, FilterChoice, DryRunThresholds {
+  /** Worst keys per zone. */
+  readonly top: number;
+  readonly format: 'text' | 'json';
+}
+
+/** Answers, not errors: so none of the codes of sysexits.h. */
+const EXIT_OF: Readonly<Record<DryRunVerdict, number>> = {
+  safe: 0,
+  not_safe: 1,
+  not_enough_data: 3,
+};
+
+/** @returns 0 safe, 1 not safe, 3 not enough data, or no rule under dry run */
+export async function dryRunCommand(options: DryRunOptions, output: Output): Promise<number> {
+  const filter = filterOf(options);
+  const store = await openStore({
+    ...storeOptions(options),
+    createIfMissing: false,
+    readOnly: true,
+  });
+  let inputs: DryRunInputs;
+  try {
+    inputs = await readDryRunInputs(store, filter, options.top);
+  } finally {
+    await store.close();
+  }
+  const analysis = analyseDryRun(inputs, options);
+  await output.write(
+    options.format === 'json' ? `${JSON.stringify(analysis)}\n` : dryRunText(analysis),
+  );
+  return EXIT_OF[analysis.verdict];
+}
