@@ -516,6 +516,12 @@ export class ReplayEngine {
   }
 }
 
+/** Its line's rank; a rejected request whose line was not found came when there was no more room. */
+function lineRank(pool: EventPool, event: number): number {
+  const rank = pool.errorRank[event]!;
+  return rank < 0 && isRejected(pool.logged[event]!) ? Infinity : rank;
+}
+
 /** Within a millisecond delayed requests come before rejected ones, where no line says otherwise. */
 function rankOf(pool: EventPool, event: number): number {
   return isRejected(pool.logged[event]!) ? 1 : 0;

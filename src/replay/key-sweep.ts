@@ -431,10 +431,13 @@ export class KeySweep {
     for (let i = 0; i < this.#count; i++) {
       let before = 0;
       let after = 0;
-      for (let j = i - 1; j >= 0 && !this.#solid[i] && !this.#solid[j]; j--) {
+      // Which side of a solid line a request is on shows by its charge alone.
+      const shows = this.#roles[i] === ROLE.charged;
+      for (let j = i - 1; j >= 0 && !this.#solid[i] && !(shows && this.#solid[j]); j--) {
         if (this.#mayCharge(j) && !this.#isSettled(j, i)) before++;
       }
-      for (let j = i + 1; j < this.#count && !this.#solid[i] && !this.#solid[j]; j++) {
+      for (let j = i + 1; j < this.#count && !this.#solid[i]; j++) {
+        if (shows && this.#solid[j]) break;
         if (this.#mayCharge(j) && !this.#isSettled(i, j)) after++;
       }
       this.#before[i] = before;
