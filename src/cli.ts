@@ -155,14 +155,19 @@ function addReplay(limitlens: Command): void {
   withLogOptions(
     limitlens
       .command('replay')
-      .description('every request with its excess and what the limiter said, as JSON lines'),
+      .description('every request with its excess and what the limiter said'),
   )
     .option('--audit', 'use neither logged outcomes nor error-log lines', false)
     .addOption(format('jsonl', 'json', 'text'))
-    .action(async (files: string[], options: LogOptions & { audit: boolean }) => {
-      requireLogs(files, options.errorLog);
-      await replay(files, readLogOptions(options), output);
-    });
+    .action(
+      async (
+        files: string[],
+        options: LogOptions & { audit: boolean; format: 'jsonl' | 'json' | 'text' },
+      ) => {
+        requireLogs(files, options.errorLog);
+        await replay(files, readLogOptions(options), output);
+      },
+    );
 }
 
 function addReport(limitlens: Command): void {

@@ -89,6 +89,38 @@ export class SummedSink implements RowSink {
   }
 }
 
+/** The sums of two imports. */
+export function joinSummaries(first: ImportSummary, second: ImportSummary): ImportSummary {
+  const zones = new Map(first.zones.map((zone) => [`${zone.kind} ${zone.zone}`, zone]));
+  for (const zone of second.zones) {
+    const name = `${zone.kind} ${zone.zone}`;
+    const before = zones.get(name);
+    zones.set(
+      name,
+      before === undefined ? zone : { ...zone, outcomes: addAll(before.outcomes, zone.outcomes) },
+    );
+  }
+  return {
+    requests: first.requests + second.requests,
+    firstMs: first.firstMs ?? second.firstMs,
+    lastMs: second.lastMs ?? first.lastMs,
+    byLimitReqStatus: addAll(first.byLimitReqStatus, second.byLimitReqStatus),
+    bySource: addAll(first.bySource, second.bySource),
+    zones: [...zones.values()],
+    agreement: addAll(first.agreement, second.agreement),
+    compared: first.compared + second.compared,
+    unmatchedLines: first.unmatchedLines + second.unmatchedLines,
+    lines: addAll(first.lines, second.lines),
+    untrackedKeys: first.untrackedKeys + second.untrackedKeys,
+  };
+}
+
+function addAll<T extends Readonly<Record<string, number>>>(first: T, second: T): T {
+  const sums = new Map(Object.entries(first));
+  for (const [word, n] of Object.entries(second)) add(sums, word, n);
+  return Object.fromEntries(sums) as T;
+}
+
 type ResponseRow = [string, string, string, number, number, string, string, number];
 type OutcomeRow = [string, string, string, string, string, number, string, number];
 type RestOfSummary = Pick<ImportSummary, 'firstMs' | 'lastMs' | 'unmatchedLines' | 'untrackedKeys'>;

@@ -6,7 +6,8 @@ import { checkTimezone, readConfs } from '../pipeline/confs.js';
 import { DeadLetters } from '../pipeline/dead-letters.js';
 import { importLogs, type ImportResult } from '../pipeline/import-logs.js';
 import { openLogs, type OpenedLogs } from '../pipeline/open-logs.js';
-import { openStdin } from '../pipeline/stdin.js';
+import { openStdin, type Stdin } from '../pipeline/stdin.js';
+import type { GenerationInput } from '../replay/generations.js';
 import { importText } from './import-text.js';
 import { openStore } from '../store/store.js';
 import type { Output } from './output.js';
@@ -40,8 +41,22 @@ export async function importCommand(
 ): Promise<ExitCode> {
   checkTimezone(options.timezone);
   const generations = readConfs(options.conf);
-  const confs = generations.map((input) => input.conf);
   const stdin = openStdin();
+  try {
+    return await importFrom(stdin, files, generations, options, output);
+  } finally {
+    stdin.reader.close();
+  }
+}
+
+async function importFrom(
+  stdin: Stdin,
+  files: readonly string[],
+  generations: readonly GenerationInput[],
+  options: ImportCommandOptions,
+  output: Output,
+): Promise<ExitCode> {
+  const confs = generations.map((input) => input.conf);
   const logs = await openLogs({ files, errorLogs: options.errorLog }, confs, options, () =>
     stdin.head(),
   );

@@ -6,6 +6,7 @@
  */
 import { once } from 'node:events';
 import { quote } from '../errors.js';
+import { harmless } from '../report/table.js';
 
 export class Output {
   #isGone = false;
@@ -28,20 +29,19 @@ export class Output {
 
   async write(text: string): Promise<void> {
     if (text === '' || this.#isGone) return;
-    if (!this.#stdout.write(text))
-      await Promise.race([once(this.#stdout, 'drain'), this.#closed()]);
+    if (this.#stdout.write(text)) return;
+    // The error itself is seen by the listener above; here it only ends the wait.
+    const drained = once(this.#stdout, 'drain').catch(() => undefined);
+    const closed = once(this.#stdout, 'close').catch(() => undefined);
+    await Promise.race([drained, closed]);
   }
 
-  /** One line for a person. */
+  /** A line for a person, or a few. */
   note(text: string): void {
-    this.#stderr.write(`${text}\n`);
+    this.#stderr.write(`${harmless(text)}\n`);
   }
 
   unparsable(name: string, line: number, reason: string, raw: Uint8Array): void {
     this.note(`${name}:${line}: ${reason}, found ${quote(Buffer.from(raw).toString('latin1'))}`);
-  }
-
-  async #closed(): Promise<void> {
-    await once(this.#stdout, 'close').catch(() => undefined);
   }
 }

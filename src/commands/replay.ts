@@ -1,16 +1,19 @@
 /**
- * `limitlens replay`: one line of JSON for each request, in the order in which nginx decided them.
+ * `limitlens replay`: every request in the order in which nginx decided them, as JSON lines, as one
+ * JSON array, or as a table for people.
  */
 import { SOURCE_WORDS } from '../attribution/source.js';
 import { checkTimezone, readConfs } from '../pipeline/confs.js';
 import { runLanes, type LineSink } from '../pipeline/lanes.js';
 import { makeLanes, openLogs, zoneOf } from '../pipeline/open-logs.js';
-import { openStdin } from '../pipeline/stdin.js';
+import { openStdin, type Stdin } from '../pipeline/stdin.js';
 import { AccessFields } from '../replay/access-fields.js';
+import type { GenerationInput } from '../replay/generations.js';
 import { FLAG } from '../replay/engine.js';
 import { ReplaySession } from '../replay/session.js';
 import { OUTCOME, OUTCOME_WORDS, STATUS_WORDS } from '../replay/status.js';
 import type { Output } from './output.js';
+import { REPLAY_SHAPES, type ReplayedRequest, type ReplayedZone } from './replay-shapes.js';
 
 export interface ReplayOptions {
   readonly conf: readonly string[];
@@ -21,13 +24,14 @@ export interface ReplayOptions {
   readonly logFormat?: string;
   readonly allLogs: boolean;
   readonly chunkBytes?: number;
+  readonly format: 'jsonl' | 'json' | 'text';
 }
 
 /** Lines are written in blocks: one write per request would cost more than the replay. */
 const BLOCK_CHARACTERS = 1 << 16;
 
 /**
- * Replays the files and writes JSON lines to `output`.
+ * Replays the files and writes the requests to `output`.
  *
  * @returns how many lines could not be parsed
  */
@@ -38,8 +42,23 @@ export async function replay(
 ): Promise<number> {
   checkTimezone(options.timezone);
   const generations = readConfs(options.conf);
-  const confs = generations.map((input) => input.conf);
   const stdin = openStdin();
+  try {
+    return await replayFrom(stdin, files, generations, options, output);
+  } finally {
+    stdin.reader.close();
+  }
+}
+
+async function replayFrom(
+  stdin: Stdin,
+  files: readonly string[],
+  generations: readonly GenerationInput[],
+  options: ReplayOptions,
+  output: Output,
+): Promise<number> {
+  const confs = generations.map((input) => input.conf);
+  const shape = REPLAY_SHAPES[options.format];
   const logs = await openLogs({ files, errorLogs: options.errorLog }, confs, options, () =>
     stdin.head(),
   );
@@ -47,7 +66,8 @@ export async function replay(
     output.note(`${file.head.path} holds the same requests as ${because.head.path}: left out`);
   }
   let unparsable = 0;
-  let text = '';
+  let text = shape.head;
+  let isFirst = true;
   const hasMixed = logs.access.some((file) => file.isPrefixed);
   const session: ReplaySession = new ReplaySession({
     generations,
@@ -59,7 +79,8 @@ export async function replay(
     errorLogCount: logs.errors.length + (hasMixed ? logs.access.length : 0),
     details: 'all',
     onDecision: (event) => {
-      text += `${JSON.stringify(describe(session, event))}\n`;
+      text += shape.row(describe(session, event), isFirst);
+      isFirst = false;
     },
     onUnmatchedLine: () => undefined,
     onMark: () => undefined,
@@ -84,12 +105,12 @@ export async function replay(
     return output.write(block);
   });
   session.finish();
-  await output.write(text);
+  await output.write(text + shape.foot);
   return unparsable;
 }
 
 /** The public shape of a decision; excess in requests with three decimals. */
-function describe(session: ReplaySession, event: number): object {
+function describe(session: ReplaySession, event: number): ReplayedRequest {
   const { engine, generations } = session;
   const { pool } = engine;
   const details = session.detailsOf.get(event);
@@ -109,7 +130,7 @@ function describe(session: ReplaySession, event: number): object {
   };
 }
 
-function describeZones(session: ReplaySession, event: number, isKnown: boolean): object[] {
+function describeZones(session: ReplaySession, event: number, isKnown: boolean): ReplayedZone[] {
   if (!isKnown) return [];
   const { engine } = session;
   const { pool } = engine;

@@ -15,6 +15,9 @@ import { EXIT, InputError } from '../errors.js';
 const DEFAULT_CHUNK_BYTES = 1 << 18;
 /** No line of nginx comes near this; longer ones are given as they are cut, and will not parse. */
 const MOST_LINE_BYTES = 1 << 20;
+/** What zlib has unpacked of a chunk is lost when damage comes before the chunk is full. */
+const GZIP_CHUNK_BYTES = 1 << 16;
+const LEAST_GZIP_CHUNK_BYTES = 64;
 const LINE_FEED = 0x0a;
 
 /** What every reader of lines offers. */
@@ -171,7 +174,11 @@ export class FileLines implements LineReader {
   }
 
   #openGzip(fromOffset: number): void {
-    const gunzip = createGunzip({ chunkSize: this.#chunkBytes });
+    const chunkSize = Math.min(
+      Math.max(this.#chunkBytes, LEAST_GZIP_CHUNK_BYTES),
+      GZIP_CHUNK_BYTES,
+    );
+    const gunzip = createGunzip({ chunkSize });
     const file = createReadStream(this.#path, { highWaterMark: this.#chunkBytes });
     this.#stream = pipeline(file, gunzip, () => undefined);
     this.#chunks = gunzip[Symbol.asyncIterator]();

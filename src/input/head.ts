@@ -10,7 +10,7 @@ import { closeSync, createReadStream, fstatSync, readSync } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { EXIT, InputError } from '../errors.js';
-import { openFile } from './file-lines.js';
+import { gzipError, openFile } from './file-lines.js';
 
 /** Bytes looked at to tell the format: some thousand lines. */
 export const SAMPLE_BYTES = 1 << 19;
@@ -29,7 +29,8 @@ export interface LogHead {
 /**
  * Reads a log's beginning, through gunzip where it is gzipped.
  *
- * @throws InputError 66 for a file that is missing or unreadable, or a directory
+ * @throws InputError 66 for a file that is missing or unreadable, or a directory; 65 for gzip data of
+ *   which nothing can be unpacked
  */
 export async function readHead(path: string): Promise<LogHead> {
   const fd = openFile(path);
@@ -70,8 +71,9 @@ async function gunzipHead(path: string): Promise<Uint8Array> {
       length += chunk.length;
       if (length >= SAMPLE_BYTES) break;
     }
-  } catch {
+  } catch (error) {
     // The lines up to the damage are worth having; whoever reads on meets the same error.
+    if (length === 0) throw gzipError(path, 0, error);
   }
   gunzip.destroy();
   return Buffer.concat(chunks).subarray(0, SAMPLE_BYTES);

@@ -100,7 +100,6 @@ export async function openStreamLines(
   toOffset = Infinity,
 ): Promise<StreamLines> {
   if (!isGzip) {
-    if (toOffset <= fromOffset) return new StreamLines(Readable.from([]), path, fromOffset, true);
     const file = createReadStream(path, {
       encoding: 'latin1',
       start: fromOffset,
@@ -112,7 +111,24 @@ export async function openStreamLines(
   const gunzip = createGunzip();
   gunzip.setEncoding('latin1');
   pipeline(createReadStream(path), gunzip, () => undefined);
-  const lines = new StreamLines(gunzip, path, 0, false);
+  const isCut = toOffset < Number.MAX_SAFE_INTEGER;
+  const content = isCut ? Readable.from(upTo(gunzip, toOffset), { encoding: 'latin1' }) : gunzip;
+  const lines = new StreamLines(content, path, 0, isCut);
   while (lines.nextOffset < fromOffset && (await lines.next()));
   return lines;
+}
+
+/** The first `bytes` of a latin1 stream, where one character is one byte. */
+async function* upTo(source: Readable, bytes: number): AsyncGenerator<string> {
+  let left = bytes;
+  for await (const chunk of source as AsyncIterable<string>) {
+    yield chunk.slice(0, left);
+    left -= chunk.length;
+    if (left <= 0) return;
+  }
+}
+
+/** A log of which nothing is to be read. */
+export function noLines(path: string, atOffset: number): StreamLines {
+  return new StreamLines(Readable.from([]), path, atOffset, true);
 }

@@ -8,7 +8,7 @@
  */
 import { hostname } from 'node:os';
 import { Aggregator } from '../aggregate/aggregator.js';
-import type { ImportSummary } from '../aggregate/import-summary.js';
+import { joinSummaries, type ImportSummary } from '../aggregate/import-summary.js';
 import { EXIT, InputError } from '../errors.js';
 import type { LineReader } from '../input/file-lines.js';
 import { hashBytes, type LogHead } from '../input/head.js';
@@ -19,7 +19,8 @@ import type { SessionState } from '../replay/session-state.js';
 import type { Store } from '../store/store.js';
 import type { Checkpoint, Intent, SourceProgress } from '../store/write-ahead.js';
 import type { DeadLetters } from './dead-letters.js';
-import { contentBefore, findKnown, headHash, type KnownRange } from './known-sources.js';
+import { intentRanges, planNew, planResumed, without, type ImportPlan } from './import-plan.js';
+import { contentBefore, headHash, type KnownRange } from './known-sources.js';
 import { runLanes, type Lane, type LineSink } from './lanes.js';
 import {
   makeLanes,
@@ -67,78 +68,78 @@ export interface ImportedFile {
   readonly damage: string | null;
 }
 
-interface Planned {
-  readonly head: LogHead;
-  readonly range: KnownRange;
-  readonly toOffset: number;
+/**
+ * Imports what is new in the logs. An import that was interrupted is done again first, to the byte;
+ * what has come since follows as another.
+ *
+ * @throws InputError for what the store or an earlier, interrupted import refuses
+ */
+export async function importLogs(
+  logs: OpenedLogs,
+  store: Store,
+  options: ImportOptions,
+): Promise<ImportResult> {
+  const pending = await store.pendingIntent(options.instance);
+  if (pending === undefined) return importNew(logs, store, options);
+  options.onNote(
+    `an import begun by ${pending.startedBy} was interrupted: it is done again first, nothing counts twice`,
+  );
+  const checkpoint = await store.checkpoint(options.instance);
+  const { logs: own, plan } = await planResumed(logs, checkpoint, pending);
+  const resumed = await new ImportRun(own, store, pending, plan, checkpoint, options).finish();
+  // If standard input was part of it, it has been read to its end.
+  const rest = without(logs, ({ head }) => head.path === '-' && plan.has(head));
+  return joined(resumed, await importNew(rest, store, options));
 }
 
-/** @throws InputError for what the store or an earlier, interrupted import refuses */
-export async function importLogs(
+async function importNew(
   logs: OpenedLogs,
   store: Store,
   options: ImportOptions,
 ): Promise<ImportResult> {
   const { instance } = options;
   const checkpoint = await store.checkpoint(instance);
-  const pending = await store.pendingIntent(instance);
-  const planned = await planRanges(logs, checkpoint, pending);
-  const intent: Intent = pending ?? {
+  const plan = await planNew(logs, checkpoint, options.onNote);
+  const intent: Intent = {
     instance,
     sequence: (checkpoint?.sequence ?? 0) + 1,
-    ranges: [...planned.values()]
-      .map(({ range, toOffset }) => ({
-        sourceId: range.sourceId,
-        fromByte: range.fromOffset,
-        toByte: toOffset,
-      }))
-      .sort((a, b) => (a.sourceId < b.sourceId ? -1 : 1)),
+    ranges: intentRanges(plan),
     startedBy: `${hostname()}, process ${process.pid}`,
   };
   await store.begin(intent);
-  const run = new ImportRun(logs, store, intent, planned, checkpoint, options);
-  return run.finish();
+  return new ImportRun(logs, store, intent, plan, checkpoint, options).finish();
 }
 
-/** What to read of each file. An interrupted import fixed its ranges; they are read again first. */
-async function planRanges(
-  logs: OpenedLogs,
-  checkpoint: Checkpoint | undefined,
-  pending: Intent | undefined,
-): Promise<Map<LogHead, Planned>> {
-  const planned = new Map<LogHead, Planned>();
-  const sources: SourceProgress[] = [...(checkpoint?.sources ?? [])];
-  const fixed = new Map(pending?.ranges.map((range) => [range.sourceId, range]));
-  const seen = new Set<string>();
-  for (const { head } of [...logs.errors, ...logs.access]) {
-    const range = await findKnown(head, sources);
-    const isCopy = seen.has(range.sourceId);
-    seen.add(range.sourceId);
-    const sizeBytes = head.isGzip || head.path === '-' ? Number.MAX_SAFE_INTEGER : head.sizeBytes;
-    const before = fixed.get(range.sourceId);
-    // The same content given twice in one call is read once.
-    const toOffset = isCopy
-      ? range.fromOffset
-      : (before?.toByte ?? (pending ? range.fromOffset : sizeBytes));
-    planned.set(head, { head, range, toOffset });
+/** What two imports of one call did, as one. */
+function joined(first: ImportResult, second: ImportResult): ImportResult {
+  const files = [...second.files];
+  for (const file of first.files) {
+    const at = files.findIndex((other) => other.path === file.path);
+    const later = files[at];
+    if (later === undefined) files.push(file);
+    else if (file.kind !== 'empty') {
+      files[at] = {
+        ...later,
+        knownBytes: file.knownBytes,
+        newBytes: file.newBytes + later.newBytes,
+        lines: file.lines + later.lines,
+        damage: later.damage ?? file.damage,
+      };
+    }
   }
-  const missing = [...fixed.keys()].filter((sourceId) => !seen.has(sourceId));
-  if (pending !== undefined && missing.length > 0) {
-    throw new InputError(
-      `an import into instance "${pending.instance}" was interrupted (begun by ${pending.startedBy}), ` +
-        `and ${missing.length} of its ${fixed.size} logs ${missing.length === 1 ? 'is' : 'are'} not among the files given now\n` +
-        '  Run that import again first: it goes on without counting anything twice.',
-      EXIT.io,
-    );
-  }
-  return planned;
+  return {
+    summary: joinSummaries(first.summary, second.summary),
+    files,
+    notes: [...first.notes, ...second.notes],
+    isNewest: second.isNewest,
+  };
 }
 
 class ImportRun {
   readonly #logs: OpenedLogs;
   readonly #store: Store;
   readonly #intent: Intent;
-  readonly #planned: ReadonlyMap<LogHead, Planned>;
+  readonly #planned: ImportPlan;
   readonly #checkpoint: Checkpoint | undefined;
   readonly #options: ImportOptions;
   readonly #blocks: RowBlocks;
@@ -151,7 +152,7 @@ class ImportRun {
     logs: OpenedLogs,
     store: Store,
     intent: Intent,
-    planned: ReadonlyMap<LogHead, Planned>,
+    planned: ImportPlan,
     checkpoint: Checkpoint | undefined,
     options: ImportOptions,
   ) {
@@ -222,11 +223,13 @@ class ImportRun {
 
   /** The limiter goes on where the last import ended, unless these logs are from before. */
   async #takeUpState(lanes: readonly Lane[]): Promise<boolean> {
-    for (const lane of lanes) await lane.begin();
+    for (const lane of lanes) await this.#begin(lane);
     const firstMs = Math.min(...lanes.map((lane) => lane.timeMs), Infinity);
     const before = this.#checkpoint;
     if (before === undefined || before.state === '' || firstMs === Infinity) return true;
-    const isContinued = [...this.#planned.values()].some(({ range }) => range.fromOffset > 0);
+    const isContinued = [...this.#planned.values()].some(
+      ({ range, toOffset }) => range.fromOffset > 0 && toOffset > range.fromOffset,
+    );
     if (!isContinued && firstMs < before.logTimeMs) {
       this.#note(
         `these logs begin at ${new Date(firstMs).toISOString()}, before what is in the store already ` +
@@ -237,6 +240,16 @@ class ImportRun {
     }
     this.#session.restore(JSON.parse(before.state) as SessionState);
     return true;
+  }
+
+  async #begin(lane: Lane): Promise<void> {
+    try {
+      await lane.begin();
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error;
+      lane.end();
+      this.#damaged(lane, error);
+    }
   }
 
   #lineSink(): LineSink {
@@ -262,7 +275,9 @@ class ImportRun {
     return this.#blocks.pressure;
   }
 
+  /** Damaged data ends its log, and counts up to there; a disk that fails ends the import. */
   #damaged(lane: Lane, error: InputError): void {
+    if (error.exitCode !== EXIT.badLines) throw error;
     this.#damages.set(lane.name, error.message);
     this.#note(error.message);
   }

@@ -94,7 +94,9 @@ export function identify(
   if (others.length < lines.length && !hasAccessLines(others, candidates, forced)) {
     return { kind: 'error', head, isPrefixed };
   }
-  const scanner = forced ?? chooseFormat(head, others, confs, candidates);
+  const { format } = forced ?? chooseFormat(head, others, confs, candidates);
+  // A scanner holds where the fields of its last line are: two files, two scanners.
+  const scanner = compileLogFormat(format);
   const found = targetOf(head.path, scanner, confs);
   return { kind: 'access', head, scanner, isPrefixed, ...found };
 }
@@ -131,6 +133,13 @@ function chooseFormat(
     const names = detected.tie.map((scanner) => `"${scanner.format.name}"`).join(', ');
     throw new InputError(
       `${head.path}: the log formats ${names} fit its lines equally well\n  Say which with --log-format NAME.`,
+      EXIT.badLines,
+    );
+  }
+  if (head.sample.includes(0)) {
+    throw new InputError(
+      `${head.path}: expected the lines of an nginx log, found binary data (a zero byte at ${head.sample.indexOf(0)})\n` +
+        '  Logs are read plain or gzipped; unpack other archives first.',
       EXIT.badLines,
     );
   }

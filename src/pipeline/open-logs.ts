@@ -13,7 +13,7 @@ import { LogClock, type LogZone } from '../../parsers/time.js';
 import { EXIT, InputError } from '../errors.js';
 import { FileLines, type LineReader } from '../input/file-lines.js';
 import { readHead, sampleLines, type LogHead } from '../input/head.js';
-import { openStreamLines } from '../input/stream-lines.js';
+import { noLines, openStreamLines } from '../input/stream-lines.js';
 import { AccessFields } from '../replay/access-fields.js';
 import type { ReplaySession } from '../replay/session.js';
 import { AccessLane, ErrorLane, type Lane, type LineSink } from './lanes.js';
@@ -175,7 +175,11 @@ export async function makeLanes(
     const { path, isGzip } = file.head;
     const { fromOffset, toOffset } = rangeOf(file.head);
     const reader =
-      path === '-' ? options.stdin! : await openStreamLines(path, isGzip, fromOffset, toOffset);
+      toOffset <= fromOffset
+        ? noLines(path, fromOffset)
+        : path === '-'
+          ? options.stdin!
+          : await openStreamLines(path, isGzip, fromOffset, toOffset);
     const clock = new LogClock(options.zone);
     lanes.push(new ErrorLane(path, reader, session, sink, file.isPrefixed, clock, index));
   }
@@ -186,7 +190,8 @@ export async function makeLanes(
     const clock = new LogClock(options.zone);
     const errorIndex = logs.errors.length + index;
     const { reading } = options;
-    if (reading !== undefined && mayReadApart(file, range, reading.leastBytes)) {
+    const isKnown = range.toOffset <= range.fromOffset;
+    if (!isKnown && reading !== undefined && mayReadApart(file, range, reading.leastBytes)) {
       const source = new RecordSource(
         {
           path,
@@ -200,8 +205,9 @@ export async function makeLanes(
       lanes.push(new RecordLane(path, source, session, sink, file.scanner, clock, errorIndex));
       continue;
     }
-    const reader =
-      path === '-'
+    const reader = isKnown
+      ? noLines(path, range.fromOffset)
+      : path === '-'
         ? options.stdin!
         : new FileLines(path, {
             isGzip,

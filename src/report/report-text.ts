@@ -3,7 +3,7 @@
  * far the logs bear the replay out, and what there is to look at.
  */
 import type { Report, ZoneReport } from './report.js';
-import { cell, count, share, table } from './table.js';
+import { cell, count, harmless, share, table } from './table.js';
 
 const SOURCE_MEANINGS: Readonly<Record<string, string>> = {
   limit_req: "limit_req's excess over the burst",
@@ -28,10 +28,11 @@ export function reportText(report: Report): string {
     findingLines(report),
     lineLines(report),
   ];
-  return `${blocks
+  const text = blocks
     .filter((block) => block.length > 0)
     .map((block) => block.join('\n'))
-    .join('\n\n')}\n`;
+    .join('\n\n');
+  return `${harmless(text)}\n`;
 }
 
 function spanLines(report: Report): string[] {

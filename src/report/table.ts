@@ -23,7 +23,6 @@ export function cell(text: string, longest = LONGEST_CELL): string {
 /** Text whose every control character but the line feed is shown instead of sent. */
 export function harmless(text: string): string {
   return text.replace(
-     
     /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

@@ -9,14 +9,17 @@
  */
 import {
   accessSync,
+  closeSync,
   constants,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { EXIT, InputError } from '../errors.js';
 import { makeEmbeddedClient } from './client.js';
@@ -171,7 +174,25 @@ function lockHolder(dataPath: string): number | undefined {
   }
 }
 
+let hasLeftStdin = false;
+
+/**
+ * chDB adds what standard input holds to the rows of each insert, as clickhouse-local does. So the
+ * engine gets an empty one; whoever wants to read the real one takes it before (pipeline/stdin.ts).
+ */
+function leaveStdin(): void {
+  if (hasLeftStdin) return;
+  hasLeftStdin = true;
+  try {
+    closeSync(0);
+  } catch {
+    // The process was started without a standard input.
+  }
+  openSync(devNull, 'r');
+}
+
 async function loadChdb(): Promise<CreateConnection> {
+  leaveStdin();
   try {
     return (await import('chdb/connection')).createChdbConnection;
   } catch (cause) {

@@ -1,0 +1,121 @@
+/**
+ * Which bytes of which log an import reads.
+ *
+ * Units: bytes of content. Not here: how a log is known again (known-sources.ts).
+ */
+import { EXIT, InputError } from '../errors.js';
+import type { LogHead } from '../input/head.js';
+import type { Checkpoint, Intent, SourceRange } from '../store/write-ahead.js';
+import { beginsWith, findKnown, type KnownRange } from './known-sources.js';
+import type { OpenedLogs } from './open-logs.js';
+
+export interface Planned {
+  readonly range: KnownRange;
+  /** Equal to the range's beginning when there is nothing to read. */
+  readonly toOffset: number;
+}
+
+export type ImportPlan = ReadonlyMap<LogHead, Planned>;
+
+/** What of each file was not counted before. The same log given twice in one call is read once. */
+export async function planNew(
+  logs: OpenedLogs,
+  checkpoint: Checkpoint | undefined,
+  onNote: (note: string) => void,
+): Promise<ImportPlan> {
+  const plan = new Map<LogHead, Planned>();
+  const heads = [...logs.errors, ...logs.access].map((file) => file.head);
+  const ranges = new Map<LogHead, KnownRange>();
+  for (const head of heads) ranges.set(head, await findKnown(head, checkpoint?.sources ?? []));
+  for (const head of heads) {
+    const range = ranges.get(head)!;
+    const longer = heads.find((other) => other !== head && isCopyOf(head, other, ranges));
+    if (longer !== undefined)
+      onNote(`${head.path} holds the same log as ${longer.path}: read once`);
+    if (range.isOlderCopy) {
+      onNote(
+        `${head.path} is an older copy of what was imported as ${range.known!.name}: nothing in it is new`,
+      );
+    }
+    const isRead = longer === undefined && !range.isOlderCopy;
+    plan.set(head, { range, toOffset: isRead ? endOf(head) : range.fromOffset });
+  }
+  return plan;
+}
+
+/** Of two files with the same beginning the longer one is read; on disk, gzipped ones come last. */
+function isCopyOf(
+  head: LogHead,
+  other: LogHead,
+  ranges: ReadonlyMap<LogHead, KnownRange>,
+): boolean {
+  const [own, others] = [ranges.get(head)!, ranges.get(other)!];
+  if (own.sourceId !== others.sourceId) {
+    const isNew = own.known === undefined && others.known === undefined;
+    return isNew && head.path !== '-' && beginsWith(other, head);
+  }
+  if (head.isGzip !== other.isGzip) return head.isGzip;
+  if (head.sizeBytes !== other.sizeBytes) return head.sizeBytes < other.sizeBytes;
+  const heads = [...ranges.keys()];
+  return heads.indexOf(head) > heads.indexOf(other);
+}
+
+/** A plain file that grows meanwhile is left for next time; of others the length is not known. */
+function endOf(head: LogHead): number {
+  return head.isGzip || head.path === '-' ? Number.MAX_SAFE_INTEGER : head.sizeBytes;
+}
+
+/** The ranges of an intent, in an order that does not depend on the call's. */
+export function intentRanges(plan: ImportPlan): SourceRange[] {
+  const ranges = new Map<string, SourceRange>();
+  for (const { range, toOffset } of plan.values()) {
+    const { sourceId, fromOffset } = range;
+    const known = ranges.get(sourceId);
+    if (known !== undefined && known.toByte >= toOffset) continue;
+    ranges.set(sourceId, { sourceId, fromByte: fromOffset, toByte: toOffset });
+  }
+  return [...ranges.values()].sort((a, b) => (a.sourceId < b.sourceId ? -1 : 1));
+}
+
+/**
+ * The logs of an interrupted import, and the ranges that it had fixed. Other logs wait.
+ *
+ * @throws InputError 74 when one of its logs is not among those given now
+ */
+export async function planResumed(
+  logs: OpenedLogs,
+  checkpoint: Checkpoint | undefined,
+  pending: Intent,
+): Promise<{ logs: OpenedLogs; plan: ImportPlan }> {
+  const fixed = new Map(pending.ranges.map((range) => [range.sourceId, range]));
+  const plan = new Map<LogHead, Planned>();
+  for (const { head } of [...logs.errors, ...logs.access]) {
+    const range = await findKnown(head, checkpoint?.sources ?? []);
+    const before = fixed.get(range.sourceId);
+    if (before === undefined || range.isOlderCopy) continue;
+    fixed.delete(range.sourceId);
+    plan.set(head, { range, toOffset: before.toByte });
+  }
+  if (fixed.size > 0) {
+    const count = pending.ranges.length;
+    throw new InputError(
+      `an import into instance "${pending.instance}" was interrupted (begun by ${pending.startedBy}), ` +
+        `and ${fixed.size} of its ${count} logs ${fixed.size === 1 ? 'is' : 'are'} not among the files given now\n` +
+        '  Run that import again first: it goes on without counting anything twice.',
+      EXIT.io,
+    );
+  }
+  return { logs: without(logs, (file) => !plan.has(file.head)), plan };
+}
+
+/** The logs but for some. */
+export function without(
+  logs: OpenedLogs,
+  isOut: (file: { readonly head: LogHead }) => boolean,
+): OpenedLogs {
+  return {
+    ...logs,
+    access: logs.access.filter((file) => !isOut(file)),
+    errors: logs.errors.filter((file) => !isOut(file)),
+  };
+}
