@@ -30,6 +30,8 @@ export const MOST_IN_CLUSTER = 96;
 export const NARROW_MS = 1;
 /** How often a cluster's order is corrected. */
 const MOVES_PER_EVENT = 4;
+/** Estimates are never this far off: a clock was set. */
+const FAR_MS = 10_000;
 /** How far a last charge's estimated time may be from nginx's clock. */
 const CLOCK_MS = 2;
 
@@ -466,7 +468,7 @@ export class KeySweep {
     if (this.#openSlots !== undefined) after += this.#countOpenSlots(event, slot);
     if (this.#roles[i] === ROLE.open) after += this.#countLaterTies(event, slot);
     let low = this.#low - (rate * elapsedMs(this.#last, hi)) / 1000 + ONE_REQUEST * (1 - before);
-    let high = this.#high - (rate * elapsedMs(this.#last, lo)) / 1000 + ONE_REQUEST;
+    let high = this.#high - (rate * sinceEstimate(this.#last, lo)) / 1000 + ONE_REQUEST;
     // Truncation leaves up to a thousandth more than the exact sum.
     if (rate % 1000 !== 0) high += 1;
     // Had others come first, the first of them would have found the key idle as well.
@@ -574,7 +576,7 @@ export class KeySweep {
     const anchor = this.#anchors[i]!;
     const rate = limit.rateMilliRps / 1000;
     const sinceEst = elapsedMs(this.#last, pool.estMs[event]!);
-    const sinceLo = elapsedMs(this.#last, pool.loMs[event]!);
+    const sinceLo = sinceEstimate(this.#last, pool.loMs[event]!);
     const sinceHi = elapsedMs(this.#last, pool.hiMs[event]!);
     if (!Number.isNaN(anchor) && anchor > 0) {
       const base = anchor - ONE_REQUEST;
@@ -670,4 +672,13 @@ export class KeySweep {
     const low = start + ONE_REQUEST * charges - rate * (this.#last - firstLo);
     if (low < this.#low) this.#low = low;
   }
+}
+
+/**
+ * Time since the last charge, for an upper bound. That charge's own time is an estimate; where it
+ * lies behind this moment, it may as well have come before it.
+ */
+function sinceEstimate(lastMs: number, ms: number): number {
+  const elapsed = ms - lastMs;
+  return elapsed < 0 && elapsed > -FAR_MS ? elapsed : elapsedMs(lastMs, ms);
 }
