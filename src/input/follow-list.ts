@@ -2,7 +2,7 @@
  * The open sources of one log, the oldest first.
  */
 import type { LogContent } from './follow-content.js';
-import { isSameFile, type KnownLog, type LogProgress } from './follow-progress.js';
+import { isSameFile, type FilePlace, type KnownLog, type LogProgress } from './follow-progress.js';
 import { ReadError, type FollowedSource } from './follow-source.js';
 
 export class SourceList {
@@ -59,7 +59,7 @@ export class SourceList {
    */
   insert(
     source: FollowedSource,
-    order: readonly LogContent[],
+    order: readonly FilePlace[],
     before: FollowedSource | undefined,
   ): void {
     const ageOf = ({ content }: FollowedSource): number =>

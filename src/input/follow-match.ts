@@ -14,6 +14,7 @@ import {
   isNumberedFrom,
   isSameFile,
   makeSourceId,
+  type FilePlace,
   type KnownLog,
 } from './follow-progress.js';
 import { listRotated, type RotatedFile } from './follow-rotated.js';
@@ -36,8 +37,8 @@ export interface FoundLogs {
   readonly missing: readonly KnownLog[];
   /** Known, and read to the end of the copy that is left of them. */
   readonly ended: readonly KnownLog[];
-  /** All files that are there, oldest first. */
-  readonly order: readonly LogContent[];
+  /** All files that are there, oldest first; a packed one stands where it was followed from. */
+  readonly order: readonly FilePlace[];
   /** Files that could not be read, with the reason. */
   readonly unreadable: readonly { readonly path: string; readonly error: Error }[];
 }
@@ -96,11 +97,20 @@ export async function matchFiles(question: MatchQuestion): Promise<FoundLogs> {
     const copy = held.get(sourceId);
     return copy?.complete === true ? [copy] : [];
   });
-  return { logs, missing, ended, order: candidates.map((file) => file.content), unreadable };
+  const order = candidates.map((file) => followedPlace(question, file.known) ?? file.content);
+  return { logs, missing, ended, order, unreadable };
 }
 
 function isFollowed(question: MatchQuestion, known: KnownLog): boolean {
-  return question.open.some((content) => isSameFile(known, content));
+  return followedPlace(question, known) !== undefined;
+}
+
+function followedPlace(
+  question: MatchQuestion,
+  known: KnownLog | undefined,
+): FilePlace | undefined {
+  if (known === undefined) return undefined;
+  return question.open.find((content) => isSameFile(known, content));
 }
 
 /** Opens the files while their names are what they were listed as. */

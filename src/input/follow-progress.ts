@@ -73,11 +73,14 @@ export function noCounts(): FollowCounters {
   return { rotations: 0, truncations: 0, lostBytes: 0, lostLogs: 0, readErrors: 0 };
 }
 
+/** Where a file lies, as long as it exists. */
+export interface FilePlace {
+  readonly device: number;
+  readonly inode: number;
+}
+
 /** Two names of one file. */
-export function isSameFile(
-  a: { readonly device?: number; readonly inode?: number },
-  b: { readonly device: number; readonly inode: number },
-): boolean {
+export function isSameFile(a: Partial<FilePlace>, b: FilePlace): boolean {
   return a.inode === b.inode && a.device === b.device;
 }
 

@@ -25,6 +25,7 @@ import {
   noCounts,
   withNumber,
   type FollowCounters,
+  type FilePlace,
   type FollowNotice,
   type KnownLog,
   type LogProgress,
@@ -325,7 +326,7 @@ export class FollowedLog {
 
   async #open(
     log: FoundLog,
-    order: readonly LogContent[],
+    order: readonly FilePlace[],
     before: FollowedSource | undefined,
   ): Promise<FollowedSource | undefined> {
     const source = this.#newSource(log.content);
@@ -342,7 +343,7 @@ export class FollowedLog {
       this.#known.open(log.known.sourceId);
       this.#tell('resumed', `goes on at byte ${log.known.offset} of ${log.path}`);
     }
-    this.#sources.insert(source, order, before);
+    this.#sources.insert(source, order, log.known === undefined ? undefined : before);
     return source;
   }
 
@@ -374,8 +375,7 @@ export class FollowedLog {
    * copytruncate leaves no trace in it, only a copy beside it.
    */
   #mayHideOthers(source: FollowedSource): boolean {
-    const isCurrent = source === this.#current && this.#isUnderPath;
-    return isCurrent && source.offset === 0 && source.hasChanged();
+    return source === this.#current && source.offset === 0 && source.hasChanged();
   }
 
   /** Opens rotated files that came to be while a source's file was followed. */
