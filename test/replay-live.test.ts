@@ -1,0 +1,71 @@
+/**
+ * Replays of live traffic, beyond the captures: a real nginx serves a few scenarios side by side,
+ * and what its debug log decided must lie within what a replay of its logs holds possible.
+ *
+ * All scenarios, and every kind of log, by hand: support/live-bench.ts.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { compareLive, replayCapture, type LiveAgreement } from './support/live-compare.js';
+import { record, type Capture, type Scenario } from './support/live-scenario.js';
+import { scenarios } from './support/live-scenarios.js';
+
+const SEED = 20_261_130;
+/** What the replay must reach; a share of requests, or of zone rows. */
+const LEAST_EXPLAINED = 0.995;
+const LEAST_IN_BOUNDS = 0.99;
+const MOST_POSSIBLE = 1.3;
+/** Each with a kind of traffic that no capture has. */
+const NAMES = [
+  'delay=3 with bursts',
+  'idle keep-alive connections',
+  'error_page after a rejection',
+  'several servers and ports',
+  'four zones',
+  'one zone, several bursts',
+  'limit_conn after a delay',
+  'four workers',
+];
+
+function named(name: string): Scenario {
+  const scenario = scenarios(SEED).find((one) => one.name === name);
+  assert.ok(scenario, `there is a scenario "${name}"`);
+  return scenario;
+}
+
+function assertHolds(found: LiveAgreement, how: string): void {
+  const details = `${how}\n${found.oddities.slice(0, 3).join('\n')}`;
+  assert.ok(found.decided > 50, `${found.decided} requests decided ${how}`);
+  assert.equal(found.wrongAnchors, 0, details);
+  assert.ok(found.unexplained <= found.decided * (1 - LEAST_EXPLAINED), details);
+  assert.ok(found.outside <= found.zoneRows * (1 - LEAST_IN_BOUNDS), details);
+}
+
+describe('nginx on live traffic decides within what a replay holds possible', () => {
+  const captures = new Map<string, Capture>();
+  // All traffic first, side by side: a replay in between would keep clients and upstreams waiting.
+  before(async () => {
+    const cleanup = { after };
+    const recorded = NAMES.map(async (name) => {
+      captures.set(name, await record(cleanup, named(name)));
+    });
+    await Promise.all(recorded);
+  });
+
+  for (const name of NAMES) {
+    test(name, () => {
+      const capture = captures.get(name)!;
+      const rich = replayCapture(capture, { format: 'rich', withErrorLog: true });
+      const full = compareLive(capture, rich);
+      assertHolds(full, 'with every field and the error log');
+      assert.ok(full.meanPossible <= MOST_POSSIBLE, `${full.meanPossible} possible on average`);
+      assert.ok(full.anchored > 5, `${full.anchored} rows anchored`);
+      const text = { format: 'limits', withErrorLog: true } as const;
+      assertHolds(compareLive(capture, replayCapture(capture, text)), 'from a text format');
+      // Whole seconds leave nearly everything open; that no line is misjoined still holds.
+      const bare = { format: 'combined_bare', withErrorLog: true } as const;
+      const found = compareLive(capture, replayCapture(capture, bare));
+      assert.equal(found.wrongAnchors, 0, found.oddities[0]);
+    });
+  }
+});
