@@ -69,6 +69,16 @@ export class Calendar {
     return this.cursorMs;
   }
 
+  /** All that waits, in order of time; events of one millisecond in the order they were put. */
+  entries(next: Float64Array): { readonly event: number; readonly ms: number }[] {
+    const found: { event: number; ms: number }[] = [];
+    for (let ms = this.cursorMs; found.length < this.size; ms++) {
+      const head = this.#heads[ms % this.spanMs]!;
+      for (let event = head; event >= 0; event = next[event]!) found.push({ event, ms });
+    }
+    return found;
+  }
+
   /** Takes the whole list of the cursor's millisecond: its first event, linked by `next`, or -1. */
   takeList(next: Float64Array): number {
     const slot = this.cursorMs % this.spanMs;

@@ -64,6 +64,12 @@ export const WIDE_MS = 4;
 /** More slow requests of one key than this at a time are not told apart any more. */
 const MOST_OPEN = 256;
 
+/** An event and the millisecond of the calendar in which it waits. */
+export interface Waiting {
+  readonly event: number;
+  readonly ms: number;
+}
+
 export interface EngineOptions {
   readonly rules: readonly RuleRow[];
   readonly zones: readonly ZoneReplay[];
@@ -170,9 +176,30 @@ export class ReplayEngine {
     this.#judgeUntil(watermarkMs - this.#windowMs);
   }
 
-  /** Judges all that is left, at the end of the input. */
+  /** What has not been judged: the window in decision order, then what the calendar holds. */
+  waiting(): { readonly window: readonly number[]; readonly calendar: readonly Waiting[] } {
+    const { pool } = this;
+    const window: number[] = [];
+    for (let event = this.#windowHead; event >= 0; event = pool.next[event]!) window.push(event);
+    return { window, calendar: this.#calendar.entries(pool.next) };
+  }
+
+  /** Takes back what waiting() told, into an engine that holds nothing. Links are made anew. */
+  resume(window: readonly number[], calendar: readonly Waiting[]): void {
+    const { pool } = this;
+    for (const event of window) {
+      for (let slot = event; slot < event + pool.slots; slot++) pool.nextInKey[slot] = -1;
+      this.#append(event);
+    }
+    for (const { event, ms } of calendar) this.#calendar.put(event, ms, pool.next);
+  }
+
+  /** Judges all that is left, at the end of the input. The cursor stops behind the last event. */
   flush(): void {
-    while (this.#calendar.size > 0) this.advance(this.#calendar.cursorMs + this.#calendar.spanMs);
+    const calendar = this.#calendar;
+    while (calendar.size > 0) {
+      this.advance(calendar.advance(calendar.cursorMs + calendar.spanMs) + 1);
+    }
     this.#judgeUntil(Infinity);
   }
 
@@ -325,8 +352,10 @@ export class ReplayEngine {
 
   readonly #compareLines = (a: number, b: number): number => {
     const { pool } = this;
-    const byRank = pool.errorRank[a]! - pool.errorRank[b]!;
-    return byRank !== 0 ? byRank : rankOf(pool, a) - rankOf(pool, b);
+    const rankA = lineRank(pool, a);
+    const rankB = lineRank(pool, b);
+    if (rankA === rankB) return rankOf(pool, a) - rankOf(pool, b);
+    return rankA < rankB ? -1 : 1;
   };
 
   /** How many lines there are up to the last one of an earlier request on the event's connection. */
@@ -398,6 +427,7 @@ export class ReplayEngine {
     if (rule.limits.length === 0) return;
     const isAnsweredEarly = pool.logged[event]! <= STATUS.none && rule.returnsEarly;
     if (pool.flags[event]! & FLAG.early || isAnsweredEarly) return;
+    if (rule.limits.length === 1 && this.#passAlone(event, rule.limits[0]!)) return;
     this.#verdict.reset();
     const base = event;
     for (let i = 0; i < rule.limits.length; i++) {
@@ -407,6 +437,30 @@ export class ReplayEngine {
     if (pool.logged[event] === STATUS.unknown) this.#chargeOpen(event, rule);
     pool.verdict[event] = this.#verdict.status(rule.isDryRun);
     pool.possible[event] = this.#verdict.possible(rule.isDryRun) | (1 << pool.verdict[event]);
+  }
+
+  /**
+   * The short way for a request that passed its only limit with nothing uncertain about it.
+   *
+   * @returns false when the long way has to be gone; a lookup made here is not made again there
+   */
+  #passAlone(event: number, limit: LimitRow): boolean {
+    const { pool } = this;
+    if (pool.logged[event] !== STATUS.passed || pool.nextInKey[event]! >= 0) return false;
+    const key = pool.keyId[event]!;
+    if (key < 0 || pool.slotState[event] !== 0 || pool.openCharges[event] !== 0) return false;
+    const { zone } = limit;
+    const now = pool.estMs[event]!;
+    if (zone.openSlots.size > 0 || now < zone.warmUntilMs) return false;
+    const node = zone.memory.find(key);
+    if (node < 0 || zone.hasShadow(key)) return false;
+    if (zone.counts.evictions > 0 && zone.isNearEviction(node, now)) return false;
+    if (!this.#sweep.judgeAlone(zone, node, event, limit)) return false;
+    zone.memory.touch(node);
+    pool.outcome[event] = OUTCOME.passed;
+    pool.verdict[event] = STATUS.passed;
+    pool.possible[event] = 1 << STATUS.passed;
+    return true;
   }
 
   /** @returns true when this limit ended the request */

@@ -494,6 +494,55 @@ export class KeySweep {
     if (this.#openSlots !== undefined) this.#noteOpenCharge(event);
   }
 
+  /**
+   * Judges a request that nginx let pass at once, with nobody of its key near it: nearly all there
+   * are. The same sums as #judge(), without the cluster.
+   *
+   * @returns false, with nothing changed, when it takes more than that
+   */
+  judgeAlone(zone: ZoneReplay, node: number, event: number, limit: LimitRow): boolean {
+    const pool = this.#pool;
+    const { memory } = zone;
+    const { rateMilliRps, burstMilliReq, delayMilliReq } = limit;
+    const oldRate = zone.rate[node]!;
+    if (oldRate !== rateMilliRps && oldRate !== 0) return false;
+    const rate = rateMilliRps / 1000;
+    const last = memory.lastMs[node]!;
+    const stored = memory.excessMilliReq[node]!;
+    const now = pool.estMs[event]!;
+    const lo = pool.loMs[event]!;
+    const hi = pool.hiMs[event]!;
+    const truncation = rateMilliRps % 1000 === 0 ? 0 : 1;
+    const zoneLow = zone.low[node]!;
+    const zoneHigh = zone.high[node]!;
+    const low = Math.max(0, zoneLow - rate * elapsedMs(last, hi) + ONE_REQUEST);
+    const high = Math.max(0, zoneHigh - rate * elapsedMs(last, lo) + ONE_REQUEST + truncation);
+    // Nothing to learn, and no verdict but one.
+    if (high > burstMilliReq || high > delayMilliReq) return false;
+    let excess = excessAfter(stored, last, rateMilliRps, now);
+    const charged = excess;
+    if (excess < low) excess = Math.ceil(low);
+    if (excess > high) excess = Math.floor(high);
+    pool.priorMilliReq[event] = excess;
+    pool.priorLowMilliReq[event] = low;
+    pool.priorHighMilliReq[event] = high;
+    pool.slotState[event] = 1;
+    pool.lowMilliReq[event] = low;
+    pool.highMilliReq[event] = high;
+    const shown = Math.min(Math.max(excess, Math.ceil(low)), Math.floor(high));
+    pool.excessMilliReq[event] = shown < low ? low : shown;
+    const ms = elapsedMs(last, now);
+    zone.low[node] = Math.max(zoneLow - rate * ms + ONE_REQUEST, -rate * Math.max(0, now - lo));
+    zone.high[node] = Math.max(
+      zoneHigh - rate * ms + ONE_REQUEST + truncation,
+      rate * Math.max(0, hi - now),
+    );
+    zone.rate[node] = rateMilliRps;
+    memory.excessMilliReq[node] = charged;
+    memory.lastMs[node] = lastAfter(last, now);
+    return true;
+  }
+
   /** Charges an open request, once all of its limits have let it pass. */
   chargeLater(zone: ZoneReplay, node: number, event: number, limit: LimitRow): void {
     const pool = this.#pool;

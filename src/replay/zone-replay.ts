@@ -125,7 +125,7 @@ export class ZoneReplay {
     let node = memory.find(keyId);
     if (node >= 0) {
       this.isFresh = false;
-      if (this.counts.evictions > 0) this.maybeEvicted = this.#isNearTail(node);
+      if (this.counts.evictions > 0) this.maybeEvicted = this.isNearEviction(node, nowMs);
       memory.touch(node);
       return node;
     }
@@ -137,6 +137,16 @@ export class ZoneReplay {
       node = this.#create(keyId, keyLengthBytes, nowMs);
     }
     return node;
+  }
+
+  /** Whether the key was forgotten in debt, and is followed on as if it were not. */
+  hasShadow(keyId: number): boolean {
+    return this.#shadows.size > 0 && this.#shadows.has(keyId);
+  }
+
+  /** Whether nginx may have evicted the node already, and that would make a difference. */
+  isNearEviction(node: number, nowMs: number): boolean {
+    return this.#matters(node, nowMs) && this.#isNearTail(node);
   }
 
   /**
@@ -308,14 +318,7 @@ export class ZoneReplay {
     const { memory } = this;
     // Without an eviction so far and with pages to spare none will come now.
     if (node < 0 || (this.counts.evictions === 0 && memory.pagesFree > 0)) return null;
-    const rate = memory.rateMilliRps;
-    const last = memory.lastMs[node]!;
-    if (
-      decayedExcess(memory.excessMilliReq[node]!, last, rate, nowMs) <=
-      -2 * ONE_REQUEST_MILLI_REQ
-    ) {
-      return null;
-    }
+    if (!this.#matters(node, nowMs)) return null;
     return {
       keyId: this.memory.keyOf(node),
       excessMilliReq: this.memory.excessMilliReq[node]!,
@@ -330,6 +333,14 @@ export class ZoneReplay {
       if (this.#ghosts[i]!.keyId === keyId) return this.#ghosts[i]!;
     }
     return null;
+  }
+
+  /** Whether the key would be judged otherwise as a new one: not once all it owed has drained. */
+  #matters(node: number, nowMs: number): boolean {
+    const { memory } = this;
+    const stored = memory.excessMilliReq[node]!;
+    const left = decayedExcess(stored, memory.lastMs[node]!, memory.rateMilliRps, nowMs);
+    return left > -2 * ONE_REQUEST_MILLI_REQ;
   }
 
   #isNearTail(node: number): boolean {
