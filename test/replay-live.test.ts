@@ -15,7 +15,10 @@ const SEED = 20_261_130;
 const LEAST_EXPLAINED = 0.995;
 const LEAST_IN_BOUNDS = 0.99;
 const MOST_POSSIBLE = 1.3;
-/** Each with a kind of traffic that no capture has. */
+/**
+ * Each with a kind of traffic that no capture has; of one worker, whose clock no other process on a
+ * busy machine can hold back against another's.
+ */
 const NAMES = [
   'delay=3 with bursts',
   'idle keep-alive connections',
@@ -24,8 +27,10 @@ const NAMES = [
   'four zones',
   'one zone, several bursts',
   'limit_conn after a delay',
-  'four workers',
+  '1r/m, 7r/m, 59r/m, 100r/m',
 ];
+
+type Undo = () => void | Promise<void>;
 
 function named(name: string): Scenario {
   const scenario = scenarios(SEED).find((one) => one.name === name);
@@ -37,19 +42,26 @@ function assertHolds(found: LiveAgreement, how: string): void {
   const details = `${how}\n${found.oddities.slice(0, 3).join('\n')}`;
   assert.ok(found.decided > 50, `${found.decided} requests decided ${how}`);
   assert.equal(found.wrongAnchors, 0, details);
-  assert.ok(found.unexplained <= found.decided * (1 - LEAST_EXPLAINED), details);
-  assert.ok(found.outside <= found.zoneRows * (1 - LEAST_IN_BOUNDS), details);
+  // Of a hundred requests or so, a share this small may be less than one.
+  const mostUnexplained = Math.max(1, found.decided * (1 - LEAST_EXPLAINED));
+  const mostOutside = Math.max(1, found.zoneRows * (1 - LEAST_IN_BOUNDS));
+  assert.ok(found.unexplained <= mostUnexplained, details);
+  assert.ok(found.outside <= mostOutside, details);
 }
 
 describe('nginx on live traffic decides within what a replay holds possible', () => {
   const captures = new Map<string, Capture>();
+  const undo: Undo[] = [];
   // All traffic first, side by side: a replay in between would keep clients and upstreams waiting.
   before(async () => {
-    const cleanup = { after };
+    const cleanup = { after: (fn: Undo) => void undo.push(fn) };
     const recorded = NAMES.map(async (name) => {
       captures.set(name, await record(cleanup, named(name)));
     });
     await Promise.all(recorded);
+  });
+  after(async () => {
+    for (const fn of undo.reverse()) await fn();
   });
 
   for (const name of NAMES) {
