@@ -320,7 +320,7 @@ class ImportRun {
         ? Math.max(this.#session.latestMs, before?.logTimeMs ?? 0)
         : before!.logTimeMs,
     });
-    return files;
+    return files.sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 }
 

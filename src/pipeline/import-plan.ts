@@ -4,7 +4,7 @@
  * Units: bytes of content. Not here: how a log is known again (known-sources.ts).
  */
 import { EXIT, InputError } from '../errors.js';
-import type { LogHead } from '../input/head.js';
+import { SAMPLE_BYTES, type LogHead } from '../input/head.js';
 import type { Checkpoint, Intent, SourceRange } from '../store/write-ahead.js';
 import { beginsWith, findKnown, type KnownRange } from './known-sources.js';
 import type { OpenedLogs } from './open-logs.js';
@@ -25,13 +25,16 @@ export async function planNew(
 ): Promise<ImportPlan> {
   const plan = new Map<LogHead, Planned>();
   const heads = [...logs.errors, ...logs.access].map((file) => file.head);
+  // Shorter copies first, so that of several the last is the one that is read.
+  heads.sort((a, b) => contentBytes(a) - contentBytes(b));
   const ranges = new Map<LogHead, KnownRange>();
   for (const head of heads) ranges.set(head, await findKnown(head, checkpoint?.sources ?? []));
   for (const head of heads) {
     const range = ranges.get(head)!;
-    const longer = heads.find((other) => other !== head && isCopyOf(head, other, ranges));
-    if (longer !== undefined)
+    const longer = heads.filter((other) => isCopyOf(head, other, ranges)).at(-1);
+    if (longer !== undefined) {
       onNote(`${head.path} holds the same log as ${longer.path}: read once`);
+    }
     if (range.isOlderCopy) {
       onNote(
         `${head.path} is an older copy of what was imported as ${range.known!.name}: nothing in it is new`,
@@ -43,21 +46,24 @@ export async function planNew(
   return plan;
 }
 
-/** Of two files with the same beginning the longer one is read; on disk, gzipped ones come last. */
+/** Whether another file, later in the list, holds all that this one holds. */
 function isCopyOf(
   head: LogHead,
   other: LogHead,
   ranges: ReadonlyMap<LogHead, KnownRange>,
 ): boolean {
-  const [own, others] = [ranges.get(head)!, ranges.get(other)!];
-  if (own.sourceId !== others.sourceId) {
-    const isNew = own.known === undefined && others.known === undefined;
-    return isNew && head.path !== '-' && beginsWith(other, head);
-  }
-  if (head.isGzip !== other.isGzip) return head.isGzip;
-  if (head.sizeBytes !== other.sizeBytes) return head.sizeBytes < other.sizeBytes;
   const heads = [...ranges.keys()];
-  return heads.indexOf(head) > heads.indexOf(other);
+  if (heads.indexOf(other) <= heads.indexOf(head)) return false;
+  const [own, others] = [ranges.get(head)!, ranges.get(other)!];
+  if (own.sourceId === others.sourceId) return true;
+  const isNew = own.known === undefined && others.known === undefined;
+  return isNew && head.path !== '-' && beginsWith(other, head);
+}
+
+/** Length of the content, to tell the shorter of two; what cannot be told is taken to be long. */
+function contentBytes(head: LogHead): number {
+  if (head.path !== '-' && head.sample.length < SAMPLE_BYTES) return head.sample.length;
+  return head.isGzip || head.path === '-' ? Number.MAX_SAFE_INTEGER : head.sizeBytes;
 }
 
 /** A plain file that grows meanwhile is left for next time; of others the length is not known. */

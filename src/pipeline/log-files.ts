@@ -94,9 +94,7 @@ export function identify(
   if (others.length < lines.length && !hasAccessLines(others, candidates, forced)) {
     return { kind: 'error', head, isPrefixed };
   }
-  const { format } = forced ?? chooseFormat(head, others, confs, candidates);
-  // A scanner holds where the fields of its last line are: two files, two scanners.
-  const scanner = compileLogFormat(format);
+  const scanner = forced ?? chooseFormat(head, others, confs, candidates);
   const found = targetOf(head.path, scanner, confs);
   return { kind: 'access', head, scanner, isPrefixed, ...found };
 }

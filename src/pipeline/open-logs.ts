@@ -16,6 +16,7 @@ import { readHead, sampleLines, type LogHead } from '../input/head.js';
 import { noLines, openStreamLines } from '../input/stream-lines.js';
 import { AccessFields } from '../replay/access-fields.js';
 import type { ReplaySession } from '../replay/session.js';
+import { headHash } from './known-sources.js';
 import { AccessLane, ErrorLane, type Lane, type LineSink } from './lanes.js';
 import { RecordLane, RecordSource } from './record-lane.js';
 import {
@@ -75,6 +76,12 @@ export async function openLogs(
       found.push(identify(head, confs, candidates, forced, as));
     }
   }
+  // In an order that neither the call's nor the names decide: where times are equal it is the
+  // replay's, and an import that is done again must give the same rows.
+  const hashes = new Map(found.map((file) => [file, headHash(file.head).hash]));
+  found.sort(
+    (a, b) => compare(hashes.get(a)!, hashes.get(b)!) || compare(a.head.path, b.head.path),
+  );
   const access = found.filter((file) => file.kind === 'access');
   const twins =
     choices.allLogs === true ? { kept: access, leftOut: [] } : withoutTwins(access, confs);
@@ -85,6 +92,10 @@ export async function openLogs(
     empty: found.filter((file) => file.kind === 'empty').map((file) => file.head),
     leftOut: twins.leftOut,
   };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
 }
 
 function forcedFormat(given: string, confs: readonly NginxConf[]): LineScanner {
@@ -162,7 +173,7 @@ function mayReadApart(file: AccessFile, range: ContentRange, leastBytes: number)
   return sizeBytes - (isGzip ? 0 : range.fromOffset) >= leastBytes;
 }
 
-/** One lane for each log, error logs first, in an order that does not depend on the call's. */
+/** One lane for each log, error logs first. */
 export async function makeLanes(
   logs: OpenedLogs,
   session: ReplaySession,
