@@ -49,8 +49,9 @@ export interface FeedContext {
 
 export class AccessFeed {
   readonly fields: AccessFields;
+  /** Lines submitted so far: their order in this log. */
+  order = 0;
   readonly #context: FeedContext;
-  #order = 0;
 
   /** @param fields those of the format whose lines are submitted */
   constructor(fields: AccessFields, context: FeedContext) {
@@ -71,7 +72,7 @@ export class AccessFeed {
     pool.rules[event] = rules;
     pool.pid[event] = facts.pid;
     pool.endMs[event] = facts.endMs;
-    pool.order[event] = this.#order++;
+    pool.order[event] = this.order++;
     pool.connection[event] = facts.connection;
     pool.connectionRequests[event] = facts.connectionRequests;
     pool.httpStatus[event] = facts.httpStatus;
@@ -319,6 +320,15 @@ export class LineFeed {
     this.#extractor = extractor;
     this.#feed = feed;
     this.fields = extractor.fields;
+  }
+
+  /** Lines submitted so far; set to go on behind those of an earlier feed of the log. */
+  get order(): number {
+    return this.#feed.order;
+  }
+
+  set order(order: number) {
+    this.#feed.order = order;
   }
 
   /** Hands the line just scanned to the engine. @param endMs fields.endMs() of the line */

@@ -24,7 +24,8 @@ export class ErrorEvents {
   readonly #engine: ReplayEngine;
   readonly #lineRules: LineRules;
   readonly #detailsOf: Map<number, RequestDetails>;
-  #order = 0;
+  /** Lines submitted so far. */
+  order = 0;
 
   constructor(engine: ReplayEngine, lineRules: LineRules, detailsOf: Map<number, RequestDetails>) {
     this.#engine = engine;
@@ -51,7 +52,7 @@ export class ErrorEvents {
     const event = pool.take();
     pool.pid[event] = line.pid;
     pool.connection[event] = line.connection;
-    pool.order[event] = this.#order++;
+    pool.order[event] = this.order++;
     pool.flags[event] = FLAG.coarse | FLAG.errorOnly;
     pool.loMs[event] = line.secondMs;
     pool.estMs[event] = line.secondMs;

@@ -33,6 +33,12 @@ export interface ReadErrorLine {
   readonly reason: string;
 }
 
+export interface ErrorFeedSnapshot {
+  readonly rank: number;
+  readonly secondMs: number | null;
+  readonly copies: readonly (readonly [string, readonly (readonly [number, number])[]])[];
+}
+
 export class ErrorFeed {
   readonly #sink: ErrorSink;
   readonly #limitReqZones: ReadonlySet<string>;
@@ -56,6 +62,21 @@ export class ErrorFeed {
   /** Lines to come rank behind this one. */
   startAfter(rank: number): void {
     this.#rank = Math.max(this.#rank, rank + 1);
+  }
+
+  /** Ranks and copies so far, as plain JSON. */
+  snapshot(): ErrorFeedSnapshot {
+    return {
+      rank: this.#rank,
+      secondMs: Number.isNaN(this.#secondMs) ? null : this.#secondMs,
+      copies: [...this.#copies].map(([line, byFile]) => [line, [...byFile]]),
+    };
+  }
+
+  restore(snapshot: ErrorFeedSnapshot): void {
+    this.#rank = snapshot.rank;
+    this.#secondMs = snapshot.secondMs ?? NaN;
+    this.#copies = new Map(snapshot.copies.map(([line, byFile]) => [line, new Map(byFile)]));
   }
 
   /** Parses a line; its time with `clock`. The time is NaN where the line has none. */

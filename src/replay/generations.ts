@@ -27,6 +27,12 @@ export interface Generation {
   readonly ruleBase: number;
 }
 
+export interface GenerationsSnapshot {
+  readonly sinceMs: readonly (number | null)[];
+  readonly byPid: readonly (readonly [number, number])[];
+  readonly reloads: number;
+}
+
 export class Generations {
   readonly list: Generation[] = [];
   readonly zones: ZoneReplay[] = [];
@@ -69,6 +75,22 @@ export class Generations {
   noteWorker(pid: number, ms: number): void {
     const byTime = this.of(-1, ms).index;
     this.#byPid.set(pid, Math.max(this.#reloads, byTime));
+  }
+
+  /** What the error log has told of reloads and workers so far. */
+  snapshot(): GenerationsSnapshot {
+    return {
+      sinceMs: this.list.map((generation) => generation.sinceMs),
+      byPid: [...this.#byPid],
+      reloads: this.#reloads,
+    };
+  }
+
+  /** Takes over what was told; of the same configurations. */
+  restore(snapshot: GenerationsSnapshot): void {
+    for (const [i, ms] of snapshot.sinceMs.entries()) this.list[i]!.sinceMs = ms;
+    for (const [pid, index] of snapshot.byPid) this.#byPid.set(pid, index);
+    this.#reloads = snapshot.reloads;
   }
 
   /** The zones in force at the end. */

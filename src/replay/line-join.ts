@@ -29,6 +29,17 @@ export interface WaitingLine {
   isUsed: boolean;
 }
 
+export interface LineJoinSnapshot {
+  /** Oldest first; JSON has no NaN. */
+  readonly lines: readonly (Omit<WaitingLine, 'excessMilliReq'> & {
+    readonly excessMilliReq: number | null;
+  })[];
+  readonly requests: readonly (readonly [string, number])[];
+  readonly alerts: readonly (readonly [string, number])[];
+  readonly joined: number;
+  readonly ambiguous: number;
+}
+
 /** What is known of the request that looks for its line. */
 export interface Seeker {
   readonly kind: WaitingLine['kind'];
@@ -192,6 +203,30 @@ export class LineJoin {
     if (this.#alerts.size > 10_000) dropOld(this.#alerts, beforeMs);
   }
 
+  /** All that is remembered, as plain JSON. */
+  snapshot(): LineJoinSnapshot {
+    return {
+      lines: this.#queue
+        .slice(this.#queueAt)
+        .map((line) => ({ ...line, excessMilliReq: orNull(line.excessMilliReq) })),
+      requests: [...this.#requests],
+      alerts: [...this.#alerts],
+      joined: this.joined,
+      ambiguous: this.ambiguous,
+    };
+  }
+
+  /** Goes on from a snapshot; before the first line. */
+  restore(snapshot: LineJoinSnapshot): void {
+    for (const line of snapshot.lines) {
+      this.add({ ...line, excessMilliReq: line.excessMilliReq ?? NaN });
+    }
+    for (const [key, count] of snapshot.requests) this.#requests.set(key, count);
+    for (const [key, count] of snapshot.alerts) this.#alerts.set(key, count);
+    this.joined = snapshot.joined;
+    this.ambiguous = snapshot.ambiguous;
+  }
+
   /** The lines nobody has taken yet, oldest first. */
   pending(): WaitingLine[] {
     return this.#queue.slice(this.#queueAt).filter((line) => !line.isUsed);
@@ -234,6 +269,10 @@ function seconds(client: string, request: string, seeker: Seeker): string[] {
     keys.push(signature(client, request, seeker.kind, ms));
   }
   return keys;
+}
+
+function orNull(value: number): number | null {
+  return Number.isNaN(value) ? null : value;
 }
 
 function floorSecond(ms: number): number {

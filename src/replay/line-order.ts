@@ -9,7 +9,7 @@ import type { EventPool } from './event-pool.js';
 /** Lines remembered; a power of two. A request waits for the lateness at most. */
 const MOST_LINES = 1 << 16;
 /** Neighbours asked on either side. */
-const NEIGHBOURS = 48;
+export const NEIGHBOURS = 48;
 
 export class LineOrder {
   readonly #pool: EventPool;
@@ -19,6 +19,26 @@ export class LineOrder {
 
   constructor(pool: EventPool) {
     this.#pool = pool;
+  }
+
+  /** What is remembered of the lines from this rank on: rank, lo and hi of each. */
+  entriesFrom(rank: number): Float64Array {
+    const found: number[] = [];
+    for (let at = 0; at < MOST_LINES; at++) {
+      if (this.#ranks[at]! < Math.max(0, rank)) continue;
+      found.push(this.#ranks[at]!, this.#lo[at]!, this.#hi[at]!);
+    }
+    return Float64Array.from(found);
+  }
+
+  /** Remembers what entriesFrom() told. */
+  restore(entries: Float64Array): void {
+    for (let i = 0; i + 2 < entries.length; i += 3) {
+      const at = entries[i]! & (MOST_LINES - 1);
+      this.#ranks[at] = entries[i]!;
+      this.#lo[at] = entries[i + 1]!;
+      this.#hi[at] = entries[i + 2]!;
+    }
   }
 
   /** The event was found to have left this line. */

@@ -49,15 +49,27 @@ export interface SessionOptions {
   readonly onNote: (note: string) => void;
 }
 
+/** See ReplaySession.place; times may be infinite. */
+export interface SessionPlace {
+  readonly latestMs: number;
+  readonly steppedMs: number;
+  readonly startMs: number;
+  readonly masterPid: number;
+  readonly hasBegun: boolean;
+  /** Requests made of error-log lines alone. */
+  readonly errorEvents: number;
+}
+
 export class ReplaySession {
   readonly generations: Generations;
   readonly engine: ReplayEngine;
   readonly join: LineJoin;
   readonly errorFeed: ErrorFeed;
   readonly detailsOf = new Map<number, RequestDetails>();
-  readonly #seeks = new Map<number, PendingSeek>();
+  readonly seeks = new Map<number, PendingSeek>();
   readonly #options: SessionOptions;
   readonly #notes = new Set<string>();
+  readonly #errorEvents: ErrorEvents | undefined;
   #latestMs = -Infinity;
   #steppedMs = -Infinity;
   #masterPid = -1;
@@ -81,7 +93,8 @@ export class ReplaySession {
       onDecision: (event) => this.#decided(event),
     });
     const zones = new Set(this.generations.zones.map((zone) => zone.name));
-    const errorEvents = options.isErrorLogAlone === true ? this.#errorEvents() : undefined;
+    const errorEvents = options.isErrorLogAlone === true ? this.#makeErrorEvents() : undefined;
+    this.#errorEvents = errorEvents;
     this.errorFeed = new ErrorFeed(
       {
         onLimit: (line, parsed) => {
@@ -96,7 +109,7 @@ export class ReplaySession {
     );
   }
 
-  #errorEvents(): ErrorEvents {
+  #makeErrorEvents(): ErrorEvents {
     const lineRules = new LineRules(this.engine, this.generations, (note) => this.note(note));
     return new ErrorEvents(this.engine, lineRules, this.detailsOf);
   }
@@ -125,7 +138,7 @@ export class ReplaySession {
       isAudit: this.#options.isAudit,
       details: this.#options.details,
       detailsOf: this.detailsOf,
-      seeks: this.#seeks,
+      seeks: this.seeks,
     });
   }
 
@@ -186,6 +199,27 @@ export class ReplaySession {
     this.#hasBegun = true;
   }
 
+  /** Where the session stands between two lines, beside what engine and join hold. */
+  get place(): SessionPlace {
+    return {
+      latestMs: this.#latestMs,
+      steppedMs: this.#steppedMs,
+      startMs: this.#startMs,
+      masterPid: this.#masterPid,
+      hasBegun: this.#hasBegun,
+      errorEvents: this.#errorEvents?.order ?? 0,
+    };
+  }
+
+  set place(place: SessionPlace) {
+    this.#latestMs = place.latestMs;
+    this.#steppedMs = place.steppedMs;
+    this.#startMs = place.startMs;
+    this.#masterPid = place.masterPid;
+    this.#hasBegun = place.hasBegun;
+    if (this.#errorEvents !== undefined) this.#errorEvents.order = place.errorEvents;
+  }
+
   /** A log that does not show nginx starting began in the middle: keys may be in debt already. */
   #begin(firstMs: number): void {
     this.#hasBegun = true;
@@ -218,6 +252,8 @@ export class ReplaySession {
     pool.loMs[event] = ms;
     pool.hiMs[event] = ms;
     pool.estMs[event] = ms;
+    pool.endMs[event] = ms;
+    pool.order[event] = -1;
     this.engine.submit(event);
   }
 
@@ -248,10 +284,10 @@ export class ReplaySession {
   }
 
   #seekLater(event: number): void {
-    if (this.#seeks.size === 0) return;
-    const seek = this.#seeks.get(event);
+    if (this.seeks.size === 0) return;
+    const seek = this.seeks.get(event);
     if (seek === undefined) return;
-    this.#seeks.delete(event);
+    this.seeks.delete(event);
     for (const seeker of seekersOf(this.engine, event)) {
       const line = this.join.takeBySignature(seek.client, seek.request, seeker);
       if (line !== undefined) applyLine(this.engine, event, line);
