@@ -25,7 +25,7 @@ export interface ZonesOptions extends StoreChoice, FilterChoice, LogsChoice {
 }
 
 /**
- * Files are replayed; without any the store is asked.
+ * Files are replayed, and the store left alone; without any the store is asked.
  *
  * @throws InputError 64 for options that contradict each other
  */
@@ -47,10 +47,10 @@ async function zonesOfLogs(
   options: ZonesOptions,
   output: Output,
 ): Promise<ZoneAnalysis[]> {
-  for (const name of ['store', 'clickhouse', 'since', 'until'] as const) {
+  for (const name of ['since', 'until'] as const) {
     if (options[name] === undefined) continue;
     throw new InputError(
-      `--${name} is about a store: give it, or logs to replay, not both`,
+      `--${name} is about the store; logs given here are replayed whole`,
       EXIT.usage,
     );
   }

@@ -14,7 +14,10 @@ export interface DebianProgram {
 }
 
 /** Everything `npm test` needs beside Node and npm. */
-export const PROGRAMS: readonly DebianProgram[] = [{ program: 'nginx', package: 'nginx' }];
+export const PROGRAMS: readonly DebianProgram[] = [
+  { program: 'nginx', package: 'nginx' },
+  { program: 'promtool', package: 'prometheus' },
+];
 
 /** Daemons live where an ordinary user's PATH does not look. */
 const SYSTEM_DIRS = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
