@@ -14,6 +14,7 @@ import { replay } from './commands/replay.js';
 import { reportCommand } from './commands/report.js';
 import { sourcesCommand } from './commands/sources.js';
 import { DEFAULT_STORE } from './commands/store-choice.js';
+import { tailCommand } from './commands/tail.js';
 import { zonesCommand, zoneSizeCommand } from './commands/zones.js';
 import { EXIT, InputError } from './errors.js';
 import { readVersion } from './version.js';
@@ -151,6 +152,32 @@ function addImport(limitlens: Command): void {
     );
 }
 
+function addTail(limitlens: Command): void {
+  const command = limitlens.command('tail').description('logs into the store as they grow');
+  withStoreOptions(withLogOptions(command))
+    .addOption(option('--instance <name>', 'which nginx these logs are from').default('default'))
+    .addOption(
+      option('--listen <address:port>', 'where metrics and health are served').default(
+        '127.0.0.1:9545',
+      ),
+    )
+    .addOption(
+      option('--commit-interval <duration>', 'how often to store what has come')
+        .argParser(duration)
+        .default(5000, '5s'),
+    )
+    .action(
+      async (
+        files: string[],
+        options: LogOptions &
+          StoreOptions & { instance: string; listen: string; commitInterval: number },
+      ) => {
+        const { commitInterval, ...rest } = readLogOptions(options);
+        process.exitCode = await tailCommand(files, { ...rest, commitIntervalMs: commitInterval });
+      },
+    );
+}
+
 function addReplay(limitlens: Command): void {
   withLogOptions(
     limitlens
@@ -171,22 +198,12 @@ function addReplay(limitlens: Command): void {
 }
 
 function addReport(limitlens: Command): void {
-  withStoreOptions(limitlens.command('report').description('who was limited, where and why'))
-    .addOption(option('--instance <name>', 'only this nginx'))
-    .addOption(option('--since <time>', 'from this time on: ISO 8601, or 2h ago as 2h'))
-    .addOption(option('--until <time>', 'until this time'))
+  const command = limitlens.command('report').description('who was limited, where and why');
+  withFilterOptions(withStoreOptions(command))
     .addOption(option('--top <n>', 'keys per zone').argParser(wholeNumber).default(10))
     .addOption(format('text', 'json'))
     .action(
-      async (
-        options: StoreOptions & {
-          instance?: string;
-          since?: string;
-          until?: string;
-          top: number;
-          format: 'text' | 'json';
-        },
-      ) => {
+      async (options: StoreOptions & FilterOptions & { top: number; format: 'text' | 'json' }) => {
         await reportCommand(options, output);
       },
     );
@@ -380,6 +397,7 @@ function program(): Command {
     .showHelpAfterError('(limitlens help COMMAND tells more)')
     .exitOverride();
   addImport(limitlens);
+  addTail(limitlens);
   addReport(limitlens);
   addReplay(limitlens);
   addExplain(limitlens);
