@@ -53,7 +53,6 @@ export function quote(found: string, maxLength = 80): string {
   // JSON escapes C0 only. DEL and C1 can drive a terminal as well; signs of direction and of no
   // width can make it show something else than stands there.
   const text = JSON.stringify(found).replace(
-     
     /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

@@ -257,24 +257,16 @@ export class ReplayEngine {
   }
 
   /**
-   * Requests whose second alone is known are spread over it in the order in which they ended. Those
-   * that the error log places in this millisecond join its ties.
+   * Opens the intervals of slow requests. Those that the error log places in this millisecond join
+   * its ties.
    *
    * @returns how many of these left a line
    */
   #openWides(wides: readonly number[], tied: number[]): number {
     const { pool } = this;
     let lines = 0;
-    let coarse = 0;
-    for (const event of wides) if (pool.flags[event]! & FLAG.coarse) coarse++;
-    let place = 0;
     for (const event of wides) {
       this.#settle(event);
-      if (pool.flags[event]! & FLAG.coarse) {
-        place++;
-        const lo = pool.loMs[event]!;
-        pool.estMs[event] = lo + Math.floor((pool.hiMs[event]! - lo) * (place / (coarse + 1)));
-      }
       if (!this.#openWide(event)) continue;
       tied.push(event);
       if (isLimitedLine(pool, event)) lines++;
