@@ -9,7 +9,8 @@
 import { readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { hasWildcard, segmentPattern } from '../../parsers/conf/glob.js';
-import { FollowedLog, type FollowOptions, type PollLimits } from './follow.js';
+import { FollowedLog } from './follow.js';
+import type { FollowOptions, PollLimits } from './follow-options.js';
 import {
   noCounts,
   type FollowCounters,

@@ -33,7 +33,8 @@ export class TimedWaker implements Waker {
   readonly #watchers = new Map<string, FSWatcher>();
   #isWoken = false;
   #isClosed = false;
-  #resolve: (() => void) | undefined;
+  #endSleep: (() => void) | undefined;
+  #isWakeable = false;
 
   constructor(options: TimedWakerOptions = {}) {
     this.#intervalMs = options.intervalMs ?? DEFAULT_INTERVAL_MS;
@@ -49,7 +50,7 @@ export class TimedWaker implements Waker {
 
   wake(): void {
     this.#isWoken = true;
-    this.#resolve?.();
+    if (this.#isWakeable) this.#endSleep?.();
   }
 
   watch(folders: readonly string[]): void {
@@ -69,7 +70,8 @@ export class TimedWaker implements Waker {
     this.#isClosed = true;
     for (const watcher of this.#watchers.values()) watcher.close();
     this.#watchers.clear();
-    this.wake();
+    this.#isWoken = true;
+    this.#endSleep?.();
   }
 
   #watchFolder(folder: string): void {
@@ -94,14 +96,15 @@ export class TimedWaker implements Waker {
   }
 
   #sleep(ms: number, isWakeable: boolean): Promise<void> {
+    this.#isWakeable = isWakeable;
     return new Promise((resolve) => {
-      const done = (): void => {
+      const end = (): void => {
         clearTimeout(timer);
-        this.#resolve = undefined;
+        this.#endSleep = undefined;
         resolve();
       };
-      const timer = setTimeout(done, ms);
-      if (isWakeable || this.#isClosed) this.#resolve = done;
+      const timer = setTimeout(end, ms);
+      this.#endSleep = end;
     });
   }
 }
