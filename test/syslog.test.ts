@@ -135,15 +135,16 @@ test('a socket left by a process that was killed is replaced; one in use is not'
 
 test('a socket that systemd opened is taken over, with what waits in it', () => {
   const receive = `
-    const { receiveSyslog } = await import(process.argv[1]);
     let receiver;
     const onReceived = () =>
       receiver?.take((bytes, start, end) => {
         process.stdout.write(Buffer.from(bytes.subarray(start, end)));
         void receiver.close();
       });
-    receiver = await receiveSyslog({ kind: 'descriptor', fd: 3 }, { onReceived });
-    onReceived();`;
+    import(process.argv[1]).then(async ({ receiveSyslog }) => {
+      receiver = await receiveSyslog({ kind: 'descriptor', fd: 3 }, { onReceived });
+      onReceived();
+    });`;
   const open = `
     use Socket; use POSIX; $^F = 9;
     socketpair(my $nginx, my $own, AF_UNIX, SOCK_DGRAM, 0) or die;
@@ -151,7 +152,7 @@ test('a socket that systemd opened is taken over, with what waits in it', () => 
     POSIX::dup2(fileno($own), 3) if fileno($own) != 3;
     exec @ARGV`;
   const module = new URL('../src/input/syslog.js', import.meta.url).href;
-  const node = [process.execPath, '--input-type=module', '-e', receive, module];
+  const node = [process.execPath, '-e', receive, module];
   const output = execFileSync('perl', ['-e', open, ...node], { encoding: 'latin1' });
   assert.equal(output, 'line');
 });
