@@ -5,6 +5,7 @@ import { EXIT, type ExitCode } from '../errors.js';
 import { checkTimezone, readConfs } from '../pipeline/confs.js';
 import { DeadLetters } from '../pipeline/dead-letters.js';
 import { importLogs, type ImportResult } from '../pipeline/import-logs.js';
+import { missingFieldNotes } from '../pipeline/missing-fields.js';
 import { openLogs, type OpenedLogs } from '../pipeline/open-logs.js';
 import { openStdin, type Stdin } from '../pipeline/stdin.js';
 import type { GenerationInput } from '../replay/generations.js';
@@ -63,6 +64,7 @@ async function importFrom(
   for (const { file, because } of logs.leftOut) {
     output.note(`${file.head.path} holds the same requests as ${because.head.path}: left out`);
   }
+  for (const note of missingFieldNotes(logs.access)) output.note(note);
   const deadLetters =
     options.deadLetter === undefined ? undefined : new DeadLetters(options.deadLetter);
   const progress = new Progress(output, totalBytes(logs));

@@ -5,6 +5,7 @@
 import { SOURCE_WORDS } from '../attribution/source.js';
 import { checkTimezone, readConfs } from '../pipeline/confs.js';
 import { runLanes, type LineSink } from '../pipeline/lanes.js';
+import { missingFieldNotes } from '../pipeline/missing-fields.js';
 import { makeLanes, openLogs, zoneOf } from '../pipeline/open-logs.js';
 import { openStdin, type Stdin } from '../pipeline/stdin.js';
 import { AccessFields } from '../replay/access-fields.js';
@@ -65,6 +66,7 @@ async function replayFrom(
   for (const { file, because } of logs.leftOut) {
     output.note(`${file.head.path} holds the same requests as ${because.head.path}: left out`);
   }
+  for (const note of missingFieldNotes(logs.access)) output.note(note);
   let unparsable = 0;
   let text = shape.head;
   let isFirst = true;

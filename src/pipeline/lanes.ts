@@ -312,6 +312,7 @@ export class ErrorLane extends LineLane {
  *
  * @param onDamage told of a log that cannot be read on; what came before it counts
  * @param between called between turns, where the event loop may run: progress, pending inserts
+ * @param untilMs lines after this moment stay pending
  */
 export async function runLanes(
   lanes: readonly Lane[],
@@ -319,10 +320,11 @@ export async function runLanes(
   onDamage: (lane: Lane, error: InputError) => void = (_lane, error) => {
     throw error;
   },
+  untilMs = Infinity,
 ): Promise<void> {
   for (;;) {
     let first: Lane | undefined;
-    let limitMs = Infinity;
+    let limitMs = untilMs;
     for (const lane of lanes) {
       if (first === undefined || lane.timeMs < first.timeMs) {
         // A lane earlier in the list goes first at the same time; times are whole milliseconds.
@@ -332,7 +334,7 @@ export async function runLanes(
         limitMs = Math.min(limitMs, lane.timeMs);
       }
     }
-    if (first === undefined || first.timeMs === Infinity) return;
+    if (first === undefined || first.timeMs === Infinity || first.timeMs > untilMs) return;
     try {
       const awaited = first.run(limitMs);
       if (awaited !== undefined) await awaited;

@@ -148,8 +148,10 @@ function chooseFormat(
     best === undefined
       ? 'a line of an nginx log'
       : `${best.expected} (log_format "${best.scanner.format.name}")`;
+  const rest = text.slice((best?.column ?? 1) - 1);
+  const found = rest === '' ? 'the end of the line' : quote(rest);
   throw new InputError(
-    `${head.path}:${line}:${best?.column ?? 1}: expected ${expected}, found ${quote(text.slice((best?.column ?? 1) - 1))}\n` +
+    `${head.path}:${line}:${best?.column ?? 1}: expected ${expected}, found ${found}\n` +
       '  None of the known log formats fits this file: pass its configuration with --conf, or its format with --log-format.',
     EXIT.badLines,
   );
