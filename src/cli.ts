@@ -14,6 +14,7 @@ import { replay } from './commands/replay.js';
 import { reportCommand } from './commands/report.js';
 import { sourcesCommand } from './commands/sources.js';
 import { DEFAULT_STORE } from './commands/store-choice.js';
+import { tailCommand } from './commands/tail.js';
 import { zonesCommand, zoneSizeCommand } from './commands/zones.js';
 import { EXIT, InputError } from './errors.js';
 import { readVersion } from './version.js';
@@ -147,6 +148,36 @@ function addImport(limitlens: Command): void {
       ) => {
         requireLogs(files, options.errorLog);
         process.exitCode = await importCommand(files, readLogOptions(options), output);
+      },
+    );
+}
+
+function addTail(limitlens: Command): void {
+  const command = limitlens.command('tail').description('logs into the store as they grow');
+  withStoreOptions(withLogOptions(command))
+    .addOption(option('--instance <name>', 'which nginx these logs are from').default('default'))
+    .addOption(
+      option('--listen <address:port>', 'where metrics and health are served').default(
+        '127.0.0.1:9545',
+      ),
+    )
+    .addOption(
+      option('--commit-interval <duration>', 'how often to store what has come')
+        .argParser(duration)
+        .default(5000, '5s'),
+    )
+    .action(
+      async (
+        files: string[],
+        options: LogOptions &
+          StoreOptions & { instance: string; listen: string; commitInterval: number },
+      ) => {
+        const { commitInterval, ...rest } = readLogOptions(options);
+        process.exitCode = await tailCommand(files, {
+          ...rest,
+          commitIntervalMs: commitInterval,
+          version: readVersion(),
+        });
       },
     );
 }
@@ -370,6 +401,7 @@ function program(): Command {
     .showHelpAfterError('(limitlens help COMMAND tells more)')
     .exitOverride();
   addImport(limitlens);
+  addTail(limitlens);
   addReport(limitlens);
   addReplay(limitlens);
   addExplain(limitlens);

@@ -1,0 +1,118 @@
+/**
+ * The sources being read, each with its queue and its lane, and the merge of their lines by time.
+ *
+ * A step hands on what is older than a moment that follows from log times alone; what is newer waits
+ * in the queues, since another log may still bring something older. So the replay sees lines in the
+ * order in which an import of the same logs would, however the bytes arrived.
+ *
+ * Not here: reading (tail-reader.ts), what the lines mean (../pipeline/lanes.ts).
+ */
+import { LogClock, type LogZone } from '../../parsers/time.js';
+import { AccessLane, ErrorLane, runLanes, type LineSink } from '../pipeline/lanes.js';
+import type { LineFeed } from '../replay/access-feed.js';
+import type { ReplaySession } from '../replay/session.js';
+import { LineQueue } from './line-queue.js';
+import type { AccessLog, ErrorLog, TailLogs } from './tail-logs.js';
+import type { TailSourceState } from './tail-state.js';
+
+export interface TailSource {
+  readonly name: string;
+  readonly sourceId: string;
+  readonly queue: LineQueue;
+  readonly lane: AccessLane | ErrorLane;
+  /** undefined for an error log. */
+  readonly feed: LineFeed | undefined;
+}
+
+export class TailSources {
+  readonly #session: ReplaySession;
+  readonly #sink: LineSink;
+  readonly #logs: readonly (ErrorLog | AccessLog)[];
+  readonly #zone: LogZone;
+  readonly #sources = new Map<string, TailSource>();
+
+  constructor(session: ReplaySession, sink: LineSink, logs: TailLogs, zone: LogZone) {
+    this.#session = session;
+    this.#sink = sink;
+    this.#logs = [...logs.errors, ...logs.access];
+    this.#zone = zone;
+  }
+
+  get(sourceId: string): TailSource | undefined {
+    return this.#sources.get(sourceId);
+  }
+
+  /** A source of a log that lines have come from for the first time. */
+  add(name: string, sourceId: string, offset: number): TailSource {
+    const index = this.#logs.findIndex(({ path }) => path === name);
+    const log = this.#logs[index]!;
+    const queue = new LineQueue(offset);
+    const clock = new LogClock(this.#zone);
+    const common = [name, queue, this.#session, this.#sink, log.isPrefixed] as const;
+    let source: TailSource;
+    if (log.kind === 'error') {
+      const lane = new ErrorLane(...common, clock, index);
+      source = { name, sourceId, queue, lane, feed: undefined };
+    } else {
+      const feed = this.#session.accessFeed(log.file.scanner, log.file.servers);
+      const lane = new AccessLane(...common, feed, clock, index);
+      source = { name, sourceId, queue, lane, feed };
+    }
+    this.#sources.set(sourceId, source);
+    return source;
+  }
+
+  /** Hands on all lines up to this moment, in order of time, error logs first. */
+  async handOn(untilMs: number): Promise<void> {
+    const inOrder = this.#inOrder();
+    for (const { lane } of inOrder) {
+      if (lane.timeMs === Infinity) lane.timeMs = lane.lastMs;
+      await lane.begin();
+    }
+    await runLanes(
+      inOrder.map(({ lane }) => lane),
+      () => undefined,
+      undefined,
+      untilMs,
+    );
+    for (const { lane } of inOrder) {
+      // Tells what it has counted; its line waits on.
+      const { timeMs } = lane;
+      if (timeMs !== Infinity) lane.end();
+      lane.timeMs = timeMs;
+    }
+  }
+
+  /** Forgets sources that have given all their lines and will give no more. */
+  drop(isOver: (sourceId: string) => boolean): void {
+    for (const [id, { lane }] of this.#sources) {
+      if (lane.timeMs === Infinity && isOver(id)) this.#sources.delete(id);
+    }
+  }
+
+  snapshot(): TailSourceState[] {
+    return [...this.#sources.values()].map(({ name, sourceId, queue, lane, feed }) => ({
+      name,
+      sourceId,
+      ...queue.left(lane.timeMs !== Infinity),
+      reachedMs: Number.isFinite(lane.lastMs) ? lane.lastMs : null,
+      order: feed?.order ?? 0,
+    }));
+  }
+
+  restore(states: readonly TailSourceState[]): void {
+    for (const { name, sourceId, offset, lines, reachedMs, order } of states) {
+      if (!this.#logs.some(({ path }) => path === name)) continue;
+      const { queue, lane, feed } = this.add(name, sourceId, offset);
+      queue.refill(lines);
+      lane.lastMs = reachedMs ?? -Infinity;
+      lane.timeMs = Infinity;
+      if (feed !== undefined) feed.order = order;
+    }
+  }
+
+  #inOrder(): TailSource[] {
+    const all = [...this.#sources.values()];
+    return this.#logs.flatMap(({ path }) => all.filter(({ name }) => name === path));
+  }
+}

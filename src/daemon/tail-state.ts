@@ -1,0 +1,48 @@
+/**
+ * What a step of the daemon is, and what it leaves for the next one, in this process or another.
+ *
+ * Plain JSON in the store's intent and checkpoint. A state is a SessionState too, so that an import
+ * can go on behind a daemon that has drained.
+ *
+ * Units: bytes of content, epoch milliseconds.
+ */
+import type { AggregatorSnapshot } from '../aggregate/aggregator.js';
+import type { LogProgress } from '../input/follow-progress.js';
+import type { EngineState } from '../replay/engine-state.js';
+import type { SessionState } from '../replay/session-state.js';
+import type { SourceRange } from '../store/write-ahead.js';
+
+/** The bytes of one source that a step reads. */
+export interface TailRange extends SourceRange {
+  /** Path of the log that it belongs to. */
+  readonly name: string;
+  /** Lines up to this time are handed on; null for all of them, and then the replay is drained. */
+  readonly untilMs: number | null;
+}
+
+/** A source whose lines are handed on, oldest source of a log first. */
+export interface TailSourceState {
+  readonly name: string;
+  readonly sourceId: string;
+  /** Offset of the first line that waits, and the lines in base64. */
+  readonly offset: number;
+  readonly lines: string;
+  /** Time reached; null before the first line. */
+  readonly reachedMs: number | null;
+  /** Requests submitted. */
+  readonly order: number;
+}
+
+export interface TailState extends SessionState {
+  readonly tail: {
+    /** Of rules and zones: waiting requests are numbers of these. */
+    readonly rules: string;
+    readonly engine: EngineState;
+    readonly aggregates: AggregatorSnapshot;
+    readonly logs: readonly LogProgress[];
+    readonly sources: readonly TailSourceState[];
+    /** Time of the newest line seen; null before the first. */
+    readonly newestMs: number | null;
+    readonly isDrained: boolean;
+  };
+}
