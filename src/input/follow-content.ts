@@ -188,3 +188,14 @@ export async function readPart(
   const bytes = new Uint8Array(length);
   return bytes.subarray(0, await content.read(bytes, 0, length, position));
 }
+
+/**
+ * What the file system or zlib calls an error.
+ *
+ * @throws the error itself when it is none of the file system's or zlib's, but a mistake here
+ */
+export function codeOf(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (typeof code !== 'string' || code.startsWith('ERR_')) throw error;
+  return code;
+}

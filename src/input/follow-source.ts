@@ -69,8 +69,9 @@ export class FollowedSource {
   /** As look() saw them. */
   sizeBytes = 0;
   modifiedMs = 0;
-  /** Length of the content when it was last known to be the one that was read. */
+  /** Length of the content when it was last known to be the one that was read; and its time. */
   seenBytes = 0;
+  #seenMs = 0;
   links = 1;
   /** When the last line came, or the source was opened, by the follower's clock. */
   activeMs: number;
@@ -103,6 +104,7 @@ export class FollowedSource {
     this.#tail.set(await readPart(this.content, known.offset - kept, kept));
     this.sourceId = known.sourceId;
     this.#isNamed = true;
+    this.#seenMs = known.lastMs ?? 0;
     this.offset = known.offset;
   }
 
@@ -149,6 +151,7 @@ export class FollowedSource {
       const filled = await this.content.read(buffer.bytes, 0, wanted, position).catch(readFailed);
       if (!isSame(buffer.bytes, filled, this.#tail, kept)) return 'truncated';
       this.seenBytes = this.sizeBytes;
+      this.#seenMs = this.modifiedMs;
       const before = this.offset;
       const isStopped = this.#giveLines(buffer.bytes, position, filled, allowance, onLine);
       this.#remember(buffer.bytes, position);
@@ -180,7 +183,7 @@ export class FollowedSource {
       tailHash: hashBytes(this.#tail.subarray(0, kept)),
       offset: this.offset,
       name: this.name,
-      lastMs: this.modifiedMs,
+      lastMs: this.#seenMs,
       complete: false,
       device: this.content.device,
       inode: this.content.inode,

@@ -16,7 +16,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { whyUnreadable } from './file-lines.js';
-import { openContent, type LogContent } from './follow-content.js';
+import { codeOf, openContent, type LogContent } from './follow-content.js';
 import { KnownLogs, newestMs } from './follow-known.js';
 import { remembered, SourceList } from './follow-list.js';
 import { matchFiles, type FoundLog, type FoundLogs } from './follow-match.js';
@@ -396,11 +396,4 @@ export class FollowedLog {
   #tell(kind: FollowNotice['kind'], message: string): void {
     this.#onNotice({ kind, path: this.path, message });
   }
-}
-
-/** @throws the error itself when it is none of the file system's or zlib's, but a mistake here */
-function codeOf(error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
-  if (typeof code !== 'string' || code.startsWith('ERR_')) throw error;
-  return code;
 }
