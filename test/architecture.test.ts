@@ -75,6 +75,30 @@ const RULES: Rules = {
       node: [],
     },
     {
+      path: 'src/metrics',
+      imports: [
+        'src/errors.ts',
+        'src/attribution',
+        'src/aggregate',
+        'src/version.ts',
+        'dashboards',
+      ],
+      node: 'any',
+    },
+    {
+      path: 'src/daemon',
+      imports: [
+        'parsers',
+        'src/errors.ts',
+        'src/input',
+        'src/replay',
+        'src/aggregate',
+        'src/store',
+        'src/pipeline',
+      ],
+      node: 'any',
+    },
+    {
       path: 'src/commands',
       imports: [
         'parsers',
@@ -90,6 +114,9 @@ const RULES: Rules = {
         'src/check',
         'src/report',
         'src/analysis',
+        'src/daemon',
+        'src/metrics',
+        'src/version.ts',
       ],
       node: 'any',
     },
@@ -109,6 +136,7 @@ const RULES: Rules = {
     '@clickhouse/client': 'src/store',
     chdb: 'src/store',
     commander: 'src/cli.ts',
+    'prom-client': 'src/metrics/tail-metrics.ts',
     '@grafana/grafana-foundation-sdk': 'dashboards',
   },
 };

@@ -140,6 +140,7 @@ export class ReplayEngine {
     const { pool } = this;
     const calendar = this.#calendar;
     let ms = pool.estMs[event]!;
+    if (!Number.isInteger(ms)) throw new Error(`a decision time must be whole milliseconds: ${ms}`);
     if (calendar.cursorMs === 0 && calendar.size === 0) {
       calendar.cursorMs = Math.max(0, ms - this.#options.latenessMs);
     }

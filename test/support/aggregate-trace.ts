@@ -125,8 +125,9 @@ function confsOf(directory: string, conf: string | undefined) {
 }
 
 function accessSteps(directory: string, name: string, session: ReplaySession): Step[] {
-  const scanner = compileLogFormat(formatOf(directory, name));
-  const feed = session.accessFeed(scanner, null);
+  const feed = session.accessFeed(compileLogFormat(formatOf(directory, name)), null);
+  // The feed reads what its own scanner found.
+  const { scanner } = feed.fields;
   let latestMs = -Infinity;
   return linesOf(join(directory, name)).map((line): Step => {
     if (scanner.scan(line, 0, line.length) !== -1)

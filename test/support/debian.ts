@@ -17,6 +17,8 @@ export interface DebianProgram {
 export const PROGRAMS: readonly DebianProgram[] = [
   { program: 'nginx', package: 'nginx' },
   { program: 'promtool', package: 'prometheus' },
+  { program: 'logrotate', package: 'logrotate' },
+  { program: 'perl', package: 'perl-base' },
 ];
 
 /** Daemons live where an ordinary user's PATH does not look. */
