@@ -5,6 +5,7 @@
  * in epoch milliseconds, and sums are taken while reading.
  */
 import { BUCKET_SECONDS, inBuckets, inForce, MINUTE_SECONDS, type Filter } from './filter.js';
+import type { StoredExample } from './queries.js';
 import type { Store } from './store.js';
 
 export interface ZoneBucket {
@@ -258,19 +259,8 @@ export async function placeTotals(store: Store, filter: Filter = {}): Promise<Pl
   );
 }
 
-export interface PlaceExample {
-  readonly instance: string;
-  readonly server: string;
-  readonly location: string;
-  readonly status: number;
-  readonly source: string;
-  readonly timeMs: number;
-  readonly requestMethod: string;
-  readonly path: string;
-  readonly zone: string;
-  readonly key: string;
-  readonly excessMilli: number;
-}
+/** The same columns as any example. */
+export type PlaceExample = StoredExample;
 
 /** The newest `count` requests of each place, status and source. */
 export async function examplesByPlace(
