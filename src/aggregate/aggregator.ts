@@ -42,6 +42,8 @@ export interface AggregatorOptions {
 /** Everything open, as plain JSON. */
 export interface AggregatorSnapshot {
   readonly bucketMs: number | null;
+  /** Latest decision or unmatched line: what came into force by then has its row. */
+  readonly latestMs: number | null;
   readonly responses: readonly ResponseCell[];
   readonly limits: LimitCounterSnapshot;
   readonly unmatched: readonly UnmatchedBucket[];
@@ -70,6 +72,8 @@ export class Aggregator {
   #firstMs = -Infinity;
   #lastMs = -Infinity;
   #unmatchedMs = -Infinity;
+  /** Latest moment that an earlier aggregator had counted. */
+  #earlierMs = -Infinity;
   #unmatchedCount = 0;
 
   /** @param session the replay whose decisions come; its rules and zones must be complete */
@@ -159,7 +163,7 @@ export class Aggregator {
     }
     this.#unmatched.flush(this.#sink, this.#instance);
     this.#lines.flush();
-    const endMs = Math.floor(Math.max(this.#lastMs, this.#unmatchedMs));
+    const endMs = Math.floor(this.#latestMs());
     if (endMs > -Infinity) {
       this.#limits.emitFindings(this.#sink, this.#instance);
       this.#limitRows.emit(this.#sink, this.#instance, endMs);
@@ -170,8 +174,10 @@ export class Aggregator {
   }
 
   snapshot(): AggregatorSnapshot {
+    const latestMs = this.#latestMs();
     return {
       bucketMs: Number.isNaN(this.#bucketMs) ? null : this.#bucketMs,
+      latestMs: latestMs === -Infinity ? null : latestMs,
       responses: this.#responses.cells(),
       limits: this.#limits.snapshot(),
       unmatched: this.#unmatched.snapshot(),
@@ -192,6 +198,7 @@ export class Aggregator {
   restore(snapshot: AggregatorSnapshot): void {
     this.#bucketMs = snapshot.bucketMs ?? NaN;
     this.#bucketEndMs = snapshot.bucketMs === null ? -Infinity : snapshot.bucketMs + BUCKET_MS;
+    this.#earlierMs = snapshot.latestMs ?? -Infinity;
     this.#responses.restore(snapshot.responses);
     this.#limits.restore(snapshot.limits);
     this.#unmatched.restore(snapshot.unmatched);
@@ -209,6 +216,10 @@ export class Aggregator {
       unmatchedLines: this.#unmatchedCount,
       untrackedKeys: this.#limits.untrackedKeys,
     });
+  }
+
+  #latestMs(): number {
+    return Math.max(this.#lastMs, this.#unmatchedMs, this.#earlierMs);
   }
 
   #begin(ms: number): void {
