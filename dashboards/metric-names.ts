@@ -3,7 +3,8 @@
  * (the Prometheus dashboard, alert rules).
  *
  * Prometheus's conventions: base units, `_total` for counters. No label holds a client or a key.
- * Label sets that are known beforehand begin at zero. Not here: how values come about.
+ * Label sets that are known beforehand begin at zero. Beside its own labels each has `instance`, which
+ * nginx it is about. Not here: how values come about.
  */
 export interface Metric {
   readonly name: string;
@@ -126,6 +127,48 @@ export const METRICS = {
     type: 'gauge',
     labels: [],
     help: 'Bytes that wait for the store.',
+  },
+  alerts: {
+    name: 'limitlens_alerts',
+    type: 'gauge',
+    labels: ['alertname', 'state'],
+    help: 'Alerts of limitlens itself by state: pending or firing.',
+  },
+  alertEvaluations: {
+    name: 'limitlens_alert_evaluations_total',
+    type: 'counter',
+    labels: ['result'],
+    help: 'Conditions evaluated, by result: ok, failed, or waiting for the log to be caught up with.',
+  },
+  notifications: {
+    name: 'limitlens_notifications_total',
+    type: 'counter',
+    labels: ['receiver'],
+    help: 'Notifications that a receiver took.',
+  },
+  notificationsFailed: {
+    name: 'limitlens_notifications_failed_total',
+    type: 'counter',
+    labels: ['receiver'],
+    help: 'Attempts to notify a receiver that failed.',
+  },
+  notificationsMerged: {
+    name: 'limitlens_notifications_merged_total',
+    type: 'counter',
+    labels: ['receiver'],
+    help: 'Notifications that were merged with the next one, since too many waited.',
+  },
+  notificationQueueLength: {
+    name: 'limitlens_notification_queue_length',
+    type: 'gauge',
+    labels: ['receiver'],
+    help: 'Notifications that wait for their receiver.',
+  },
+  notificationLastSuccess: {
+    name: 'limitlens_notification_last_success_timestamp_seconds',
+    type: 'gauge',
+    labels: ['receiver'],
+    help: 'When the receiver took a notification last; 0 for never.',
   },
   buildInfo: {
     name: 'limitlens_build_info',

@@ -89,8 +89,8 @@ test('serves metrics that begin at zero and count what was stored; drains on SIG
     text,
     /^limitlens_responses_total\{code="503",source="upstream",instance="default"\} 0$/m,
   );
-  assert.match(text, /^limitlens_build_info\{version="[\d.]+"\} 1$/m);
-  assert.match(text, /^limitlens_lines_total\{kind="access"\} \d+$/m);
+  assert.match(text, /^limitlens_build_info\{version="[\d.]+",instance="default"\} 1$/m);
+  assert.match(text, /^limitlens_lines_total\{kind="access",instance="default"\} \d+$/m);
   assert.equal(await daemon.end('SIGTERM'), 0);
   await daemon.said('drained');
 });

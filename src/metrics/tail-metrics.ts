@@ -31,12 +31,16 @@ type Row = Readonly<Record<string, unknown>>;
 
 export class TailMetrics {
   readonly #registry = new Registry();
+  readonly #instance: string;
   readonly #counters = new Map<MetricId, Counter>();
   readonly #gauges = new Map<MetricId, Gauge>();
   readonly #agreement = new Map<string, { logged: number; explained: number }>();
 
   constructor(options: TailMetricsOptions) {
     const { instance, version, zones, connZones } = options;
+    // Rules tell daemons apart by it; a metric that has it as a label of its own keeps that one.
+    this.#registry.setDefaultLabels({ instance });
+    this.#instance = instance;
     for (const zone of zones) {
       for (const outcome of OUTCOME_WORDS)
         this.#add('limitReqRequests', { zone, instance, outcome });
@@ -64,6 +68,27 @@ export class TailMetrics {
 
   text(): Promise<string> {
     return this.#registry.metrics();
+  }
+
+  /** For parts of the daemon that have metrics of their own. */
+  add(id: MetricId, labels: Readonly<Record<string, string>>, by: number): void {
+    this.#add(id, labels, by);
+  }
+
+  set(id: MetricId, labels: Readonly<Record<string, string>>, value: number): void {
+    this.#set(id, labels, value);
+  }
+
+  /** What a metric shows now, with all its labels; nothing before its first value. */
+  async samples(
+    id: MetricId,
+  ): Promise<{ readonly labels: Readonly<Record<string, string>>; readonly value: number }[]> {
+    const metric = this.#counters.get(id) ?? this.#gauges.get(id);
+    const values = (await metric?.get())?.values ?? [];
+    return values.map(({ labels, value }) => ({
+      labels: { instance: this.#instance, ...asText(labels) },
+      value,
+    }));
   }
 
   /** Counts a row that the store took. */

@@ -17,6 +17,7 @@ export interface DebianProgram {
 export const PROGRAMS: readonly DebianProgram[] = [
   { program: 'nginx', package: 'nginx' },
   { program: 'promtool', package: 'prometheus' },
+  { program: 'prometheus-alertmanager', package: 'prometheus-alertmanager' },
   { program: 'logrotate', package: 'logrotate' },
   { program: 'perl', package: 'perl-base' },
 ];
