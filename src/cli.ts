@@ -205,9 +205,17 @@ function addReport(limitlens: Command): void {
   const command = limitlens.command('report').description('who was limited, where and why');
   withFilterOptions(withStoreOptions(command))
     .addOption(option('--top <n>', 'keys per zone').argParser(wholeNumber).default(10))
+    .addOption(
+      new Option('--html <file>', 'write a page to send instead; - is standard output').conflicts(
+        'format',
+      ),
+    )
     .addOption(format('text', 'json'))
     .action(
-      async (options: StoreOptions & FilterOptions & { top: number; format: 'text' | 'json' }) => {
+      async (
+        options: StoreOptions &
+          FilterOptions & { top: number; html?: string; format: 'text' | 'json' },
+      ) => {
         await reportCommand(options, output);
       },
     );

@@ -1,61 +1,75 @@
 /**
  * `limitlens report`: who was limited, where and why, from the store.
  */
-import { EXIT, InputError } from '../errors.js';
+import { readDryRunInputs } from '../analysis/dry-run-inputs.js';
+import { analyseDryRun, DEFAULT_THRESHOLDS } from '../analysis/dry-run.js';
+import { writeWhole } from '../report/html-file.js';
+import { readTimeline } from '../report/html-timeline.js';
+import { reportHtml, zonesToDraw } from '../report/html.js';
 import { makeReport } from '../report/report.js';
 import { reportText } from '../report/report-text.js';
-import { openStore } from '../store/store.js';
+import type { Filter } from '../store/filter.js';
+import { openStore, type Store } from '../store/store.js';
+import { readVersion } from '../version.js';
 import type { Output } from './output.js';
 import { storeOptions, type StoreChoice } from './store-choice.js';
+import { filterOf, type FilterChoice } from './store-filter.js';
 
-export interface ReportCommandOptions extends StoreChoice {
-  readonly instance?: string;
-  readonly since?: string;
-  readonly until?: string;
+export interface ReportCommandOptions extends StoreChoice, FilterChoice {
   readonly top: number;
   readonly format: 'text' | 'json';
+  /** Where the page is to be written; - is standard output. */
+  readonly html?: string;
 }
 
+/** @throws InputError as openStore(); io (74) when the page cannot be written */
 export async function reportCommand(options: ReportCommandOptions, output: Output): Promise<void> {
-  const sinceMs = timeOf('--since', options.since);
-  const untilMs = timeOf('--until', options.until);
+  const filter = filterOf(options);
   const store = await openStore({
     ...storeOptions(options),
     createIfMissing: false,
     readOnly: true,
   });
+  let text: string;
   try {
-    const report = await makeReport(store, {
-      keys: options.top,
-      ...(options.instance === undefined ? {} : { instance: options.instance }),
-      ...(sinceMs === undefined ? {} : { sinceMs }),
-      ...(untilMs === undefined ? {} : { untilMs }),
-    });
-    await output.write(
-      options.format === 'json' ? `${JSON.stringify(report)}\n` : reportText(report),
-    );
+    text = await (options.html === undefined
+      ? print(store, filter, options)
+      : page(store, filter, options.top));
   } finally {
     await store.close();
   }
+  if (options.html === undefined || options.html === '-') {
+    await output.write(text);
+    return;
+  }
+  writeWhole(options.html, text);
+  output.note(`${options.html}: ${Math.ceil(Buffer.byteLength(text) / 1024)} KiB written`);
 }
 
-const AGO = /^(\d+)(s|m|h|d)$/;
-const UNIT_MS: Readonly<Record<string, number>> = {
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-};
+async function print(
+  store: Store,
+  filter: Filter,
+  { top, format }: ReportCommandOptions,
+): Promise<string> {
+  const report = await makeReport(store, { keys: top, ...filter });
+  return format === 'json' ? `${JSON.stringify(report)}\n` : reportText(report);
+}
 
-/** An ISO 8601 time, or how long ago: `2h`. */
-function timeOf(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const ago = AGO.exec(text);
-  if (ago !== null) return Date.now() - Number(ago[1]) * UNIT_MS[ago[2]!]!;
-  const ms = Date.parse(text);
-  if (!Number.isNaN(ms)) return ms;
-  throw new InputError(
-    `${option} ${text}: expected a time like 2026-03-02T10:00:00Z, or 2h for two hours ago`,
-    EXIT.usage,
-  );
+async function page(store: Store, filter: Filter, keys: number): Promise<string> {
+  const report = await makeReport(store, { keys, ...filter });
+  const drawn = zonesToDraw(report.zones);
+  const { spans } = report;
+  const span = {
+    fromMs: Math.min(...spans.map(({ fromMs }) => fromMs)),
+    toMs: Math.max(...spans.map(({ toMs }) => toMs)),
+  };
+  const inputs = await readDryRunInputs(store, filter, keys);
+  return reportHtml({
+    report,
+    drawn,
+    timeline: spans.length === 0 ? null : await readTimeline(store, filter, span, drawn),
+    dryRun: analyseDryRun(inputs, DEFAULT_THRESHOLDS),
+    version: readVersion(),
+    madeMs: Date.now(),
+  });
 }

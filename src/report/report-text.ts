@@ -5,7 +5,8 @@
 import type { Report, ZoneReport } from './report.js';
 import { cell, count, harmless, share, table } from './table.js';
 
-const SOURCE_MEANINGS: Readonly<Record<string, string>> = {
+/** For people: what each source of a refusal means. */
+export const SOURCE_MEANINGS: Readonly<Record<string, string>> = {
   limit_req: "limit_req's excess over the burst",
   limit_req_zone_exhausted: 'a limit_req zone without memory for the key',
   limit_conn: 'limit_conn',
@@ -47,11 +48,11 @@ function zoneLines(report: Report, isManyInstances: boolean): string[] {
   const rows = report.zones.map((zone) => [
     ...(isManyInstances ? [zone.instance] : []),
     zone.kind === 'limit_conn' ? `${zone.zone} (limit_conn)` : zone.zone,
-    rate(zone),
+    rateText(zone),
     count(zone.passed),
     count(zone.delayed),
     count(zone.rejected),
-    dry(zone),
+    dryRunText(zone),
     count(zone.exhausted + zone.exhaustedDryRun),
     count(zone.skipped),
     count(zone.nearLimit),
@@ -79,12 +80,13 @@ function zoneLines(report: Report, isManyInstances: boolean): string[] {
 }
 
 /** What would have been: delayed / rejected under dry run. */
-function dry(zone: ZoneReport): string {
-  if (zone.delayedDryRun + zone.rejectedDryRun === 0) return '-';
-  return `${count(zone.delayedDryRun)} / ${count(zone.rejectedDryRun)}`;
+export function dryRunText(of: { delayedDryRun: number; rejectedDryRun: number }): string {
+  if (of.delayedDryRun + of.rejectedDryRun === 0) return '-';
+  return `${count(of.delayedDryRun)} / ${count(of.rejectedDryRun)}`;
 }
 
-function rate(zone: ZoneReport): string {
+/** As the configuration would have it: `10r/s`. */
+export function rateText(zone: Pick<ZoneReport, 'rateMilliRps'>): string {
   if (zone.rateMilliRps === null) return '-';
   return zone.rateMilliRps % 1000 === 0
     ? `${zone.rateMilliRps / 1000}r/s`
@@ -132,9 +134,7 @@ function keyLines(zone: ZoneReport): string[] {
       count(key.passed),
       count(key.delayed),
       count(key.rejected + key.exhausted),
-      key.delayedDryRun + key.rejectedDryRun === 0
-        ? '-'
-        : `${count(key.delayedDryRun)} / ${count(key.rejectedDryRun)}`,
+      dryRunText(key),
       key.excessMax.toFixed(3),
     ]),
   );

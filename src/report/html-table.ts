@@ -1,0 +1,42 @@
+/**
+ * Tables of the page: a caption that says what the numbers are, numbers to the right.
+ */
+import { html, NOTHING, type Markup } from './html-markup.js';
+
+export interface HtmlColumn {
+  readonly title: string;
+  readonly isNumber?: boolean;
+}
+
+/** Nothing for no rows. */
+export function htmlTable(
+  caption: string,
+  columns: readonly HtmlColumn[],
+  rows: readonly (readonly (string | Markup)[])[],
+): Markup {
+  if (rows.length === 0) return NOTHING;
+  return html`<div class="wide">
+    <table>
+      <caption>
+        ${caption}
+      </caption>
+      <thead>
+        <tr>
+          ${columns.map(({ title, isNumber }) => html`<th scope="col" ${numeric(isNumber)}>${title}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row) =>
+            html`<tr>
+              ${row.map((cell, i) => html`<td${numeric(columns[i]?.isNumber)}>${cell}</td>`)}
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function numeric(isNumber: boolean | undefined): Markup {
+  return isNumber === true ? html` class="n"` : NOTHING;
+}
