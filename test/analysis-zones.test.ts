@@ -82,6 +82,15 @@ test('l_mixed_keys from its logs: 92 requests had no memory', async () => {
   assert.equal(zone.hasMixedKeyLengths, true);
   assert.ok(zone.evictionsInDebt > 0);
   assert.match(zonesText([zone]), /92 requests were refused for want of memory; keys of different/);
+  // The replay finds the same requests, in the same 10 s, as the alerts tell of.
+  const inReplay = zone.buckets.reduce((sum, bucket) => sum + bucket.allocationFailures, 0);
+  assert.equal(inReplay, 92);
+});
+
+test('l_mixed_keys without its error log: rejects that found no page in the model had none', async () => {
+  const [zone] = await zones([join(L, 'access.log')], { conf: [join(L, 'nginx.conf')] });
+  assertWithin(zone!.allocationFailures, 92, 0.1, 'allocation failures');
+  assertWithin(zone!.evictions, 153, 0.1, 'evictions');
 });
 
 for (const directory of [K, L, 'samples']) {

@@ -475,7 +475,10 @@ export class ReplayEngine {
       pool.outcome[slot] = OUTCOME.exhausted;
       return true;
     }
-    const node = zone.locate(key, pool.keyLength[slot]!, now, logged !== STATUS.unknown);
+    // A reject whose line was not found may have been one for want of memory: then the model tells.
+    const isPlain = !isRejected(logged) || pool.errorRank[event]! >= 0;
+    const hasNode = logged !== STATUS.unknown && isPlain;
+    const node = zone.locate(key, pool.keyLength[slot]!, now, hasNode);
     if (zone.hadNoPage) verdict.exhaust(position);
     if (node < 0) {
       pool.outcome[slot] = OUTCOME.exhausted;

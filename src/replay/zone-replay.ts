@@ -131,11 +131,14 @@ export class ZoneReplay {
     }
     this.isFresh = true;
     if (this.counts.evictions > 0) this.ghost = this.#findGhost(keyId);
+    const { allocationFailures } = this.counts;
     node = this.#create(keyId, keyLengthBytes, nowMs);
     this.hadNoPage = node < 0;
     for (let i = 0; node < 0 && mustExist && i < MOST_FORCED; i++) {
       node = this.#create(keyId, keyLengthBytes, nowMs);
     }
+    // What only the model lacked a page for was no failure of nginx's.
+    if (mustExist && node >= 0) this.counts.allocationFailures = allocationFailures;
     return node;
   }
 
