@@ -74,6 +74,7 @@ const RULES: Rules = {
       ],
       node: [],
     },
+    { path: 'src/http', imports: ['src/errors.ts'], node: 'any' },
     {
       path: 'src/metrics',
       imports: [
@@ -98,11 +99,13 @@ const RULES: Rules = {
       ],
       node: 'any',
     },
+    { path: 'src/config', imports: ['src/errors.ts'], node: ['node:fs', 'node:path'] },
     {
       path: 'src/commands',
       imports: [
         'parsers',
         'src/errors.ts',
+        'src/config',
         'src/limit-req',
         'src/keys',
         'src/input',
@@ -115,6 +118,7 @@ const RULES: Rules = {
         'src/report',
         'src/analysis',
         'src/daemon',
+        'src/http',
         'src/metrics',
         'src/version.ts',
       ],
@@ -136,6 +140,8 @@ const RULES: Rules = {
     '@clickhouse/client': 'src/store',
     chdb: 'src/store',
     commander: 'src/cli.ts',
+    yaml: 'src/config/read-config.ts',
+    ajv: 'src/config/read-config.ts',
     'prom-client': 'src/metrics/tail-metrics.ts',
     '@grafana/grafana-foundation-sdk': 'dashboards',
   },

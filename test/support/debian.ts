@@ -20,6 +20,7 @@ export const PROGRAMS: readonly DebianProgram[] = [
   { program: 'prometheus-alertmanager', package: 'prometheus-alertmanager' },
   { program: 'logrotate', package: 'logrotate' },
   { program: 'perl', package: 'perl-base' },
+  { program: 'openssl', package: 'openssl' },
 ];
 
 /** Daemons live where an ordinary user's PATH does not look. */
