@@ -6,6 +6,8 @@
  * Shares are 0 to 1, times seconds.
  */
 
+import type { MetricId } from '../dashboards/metric-names.js';
+
 export type ConditionName =
   | 'ZoneForgetsDebt'
   | 'ZoneNearlyFull'
@@ -19,14 +21,15 @@ export type ConditionName =
   | 'SourceLagging'
   | 'LinesUnreadable'
   | 'StoreFailing'
-  | 'NoEvents';
+  | 'NoEvents'
+  | 'NotificationsFailing';
 
 /** critical: clients are wronged, or data is lost, now; warning: today; info: worth a decision. */
 export type AlertSeverity = 'critical' | 'warning' | 'info';
 
 /** The numbers of a condition; all may be set by who runs it. */
 export interface Settings {
-  /** Fires above it. */
+  /** Fires above it; Infinity for never, and then there is no rule. */
   readonly threshold: number;
   /** Traffic below which the value says nothing; 0 where it always does. */
   readonly least: number;
@@ -44,16 +47,27 @@ export type LabelText = (name: string) => string;
 
 /**
  * A query on the store: columns as `labels`, then `value`, one row for each set of labels that
- * fires. `{to:UInt32}` is the end of the window in epoch seconds, a multiple of 60; of log time,
- * that is, so that a daemon which catches up judges what was then.
+ * fires. Its parameters: `{to:UInt32}`, the end of the window in epoch seconds, a multiple of 10;
+ * `{instance:String}`, the one that is asked for, or nothing for all of them.
  */
 export interface StoreForm {
+  /**
+   * What `to` is a time of. `log`: what was stored is judged by when it happened, so that what is
+   * still being read is not taken for a lull, nor last night for now. `wall`: whether anything comes
+   * at all, which only a clock outside of the log can tell.
+   */
+  readonly clock: 'log' | 'wall';
   readonly sql: (settings: Settings) => string;
 }
 
-/** The daemon's own state, which no store holds: its metric of this name, compared as `promql` does. */
+/** The daemon's own state, which no store holds: one of its metrics, taken as `promql` takes it. */
 export interface ProcessForm {
-  readonly metric: string;
+  readonly clock: 'wall';
+  readonly metric: MetricId;
+  /** Only samples with this label. */
+  readonly where?: readonly [label: string, value: string];
+  /** The greatest value of now, or the sum of what was gained within the window; by `labels`. */
+  readonly take: 'value' | 'increase';
 }
 
 export interface Condition {

@@ -18,6 +18,11 @@ export function settingsOf(condition: Condition, overrides: Overrides = {}): Set
   return { ...condition.defaults, ...overrides[condition.name] };
 }
 
+/** The conditions that are not switched off. */
+export function conditionsInForce(overrides: Overrides = {}): readonly Condition[] {
+  return CONDITIONS.filter((one) => settingsOf(one, overrides).threshold !== Infinity);
+}
+
 export interface AlertTexts {
   readonly summary: string;
   readonly description: string;

@@ -9,15 +9,22 @@ export function increase(metric: MetricId, selector: string, windowSeconds: numb
   return `increase(${METRICS[metric].name}${labels}[${durationOf(windowSeconds)}])`;
 }
 
+export function byInstance(vector: string): string {
+  return `sum by (instance) (${vector})`;
+}
+
 export function byZone(vector: string): string {
   return `sum by (instance, zone) (${vector})`;
 }
 
-/** Rows of whole buckets within the window that ends at `{to:UInt32}`. */
+/** Rows of the instance asked for, or of all. */
+export const OF_INSTANCE = "({instance:String} = '' OR instance = {instance:String})";
+
+/** Rows of the instance asked for, in whole buckets within the window that ends at `{to:UInt32}`. */
 export function window(column: string, windowSeconds: number): string {
   return (
     `${column} >= toDateTime({to:UInt32} - ${windowSeconds}, 'UTC')` +
-    ` AND ${column} < toDateTime({to:UInt32}, 'UTC')`
+    ` AND ${column} < toDateTime({to:UInt32}, 'UTC') AND ${OF_INSTANCE}`
   );
 }
 

@@ -4,14 +4,14 @@
  */
 import { METRICS } from '../dashboards/metric-names.js';
 import type { Condition, Settings } from './condition.js';
-import { increase, window } from './forms.js';
+import { byInstance, byZone, increase, OF_INSTANCE, window } from './forms.js';
 
 /** Of all requests that were logged, those that one source refused; per instance. */
 function shareBySource(source: string, settings: Settings): string {
   const { threshold, least, windowSeconds } = settings;
-  const part = `sum by (instance) (${increase('responses', `source=~"${source}"`, windowSeconds)})`;
-  const all = `sum(${increase('lines', 'kind="access"', windowSeconds)})`;
-  return `${part} / scalar(${all}) > ${threshold} and on () ${all} >= ${least}`;
+  const part = byInstance(increase('responses', `source=~"${source}"`, windowSeconds));
+  const all = byInstance(increase('lines', 'kind="access"', windowSeconds));
+  return `${part} / ${all} > ${threshold} and ${all} >= ${least}`;
 }
 
 function shareBySourceSql(source: string, settings: Settings): string {
@@ -43,7 +43,10 @@ const ANSWER_CONDITIONS: readonly Condition[] = [
       `${value} of the requests of ${l('instance')} got a 429 or 503 from the upstream within ${within}. ` +
       "nginx's limits did not refuse them: changing a limit does not help.",
     promql: (settings) => shareBySource('upstream', settings),
-    evaluate: { sql: (settings) => shareBySourceSql("source = 'upstream'", settings) },
+    evaluate: {
+      clock: 'log',
+      sql: (settings) => shareBySourceSql("source = 'upstream'", settings),
+    },
   },
   {
     name: 'LimitConnRefuses',
@@ -64,7 +67,10 @@ const ANSWER_CONDITIONS: readonly Condition[] = [
       `${value} of the requests of ${l('instance')} were refused by limit_conn within ${within}. ` +
       'Slow answers raise the number of open connections without any client doing more.',
     promql: (settings) => shareBySource('limit_conn.*', settings),
-    evaluate: { sql: (settings) => shareBySourceSql("startsWith(source, 'limit_conn')", settings) },
+    evaluate: {
+      clock: 'log',
+      sql: (settings) => shareBySourceSql("startsWith(source, 'limit_conn')", settings),
+    },
   },
   {
     name: 'RefusalSourceUnknown',
@@ -83,11 +89,12 @@ const ANSWER_CONDITIONS: readonly Condition[] = [
       `Of ${value} of the 429 and 503 of ${l('instance')} within ${within} it is not known who gave them: ` +
       'the log_format lacks $limit_req_status, $limit_conn_status or $upstream_status.',
     promql: ({ threshold, least, windowSeconds }) => {
-      const unknown = increase('responses', 'source="unknown"', windowSeconds);
-      const all = `sum by (instance) (${increase('responses', 'source!=""', windowSeconds)})`;
-      return `sum by (instance) (${unknown}) / ${all} > ${threshold} and ${all} >= ${least}`;
+      const unknown = byInstance(increase('responses', 'source="unknown"', windowSeconds));
+      const all = byInstance(increase('responses', 'source!=""', windowSeconds));
+      return `${unknown} / ${all} > ${threshold} and ${all} >= ${least}`;
     },
     evaluate: {
+      clock: 'log',
       sql: ({ threshold, least, windowSeconds }) =>
         `SELECT instance, countUnknown / countAll AS value
 FROM (
@@ -117,14 +124,17 @@ const SELF_CONDITIONS: readonly Condition[] = [
     },
     runbook: 'agreement-low',
     summary: (l) => `The replay of zone ${l('zone')} does not agree with the log`,
-    description: (l, value) =>
-      `${value} of the decisions of zone ${l('zone')} of ${l('instance')} cannot be explained. ` +
+    description: (l, value, within) =>
+      `${value} of the decisions of zone ${l('zone')} of ${l('instance')} within ${within} cannot be explained. ` +
       'What is said of its excess, occupancy and evictions is in doubt until then.',
-    promql: ({ threshold, least, windowSeconds }) =>
-      `1 - min by (instance, zone) (${METRICS.replayAgreement.name}) > ${threshold} and ` +
-      `sum by (instance, zone) (${increase('limitReqRequests', 'outcome!~"skipped|not_reached"', windowSeconds)})` +
-      ` >= ${least}`,
+    promql: ({ threshold, least, windowSeconds }) => {
+      const of = (selector: string): string =>
+        byZone(increase('replayDecisions', selector, windowSeconds));
+      const all = of('class!~"explained|not_logged"');
+      return `1 - ${of('class="explained"')} / ${all} > ${threshold} and ${all} >= ${least}`;
+    },
     evaluate: {
+      clock: 'log',
       sql: ({ threshold, least, windowSeconds }) =>
         `SELECT instance, zone, 1 - countExplained / countAll AS value
 FROM (
@@ -139,7 +149,7 @@ ORDER BY instance, zone`,
   {
     name: 'SourceLagging',
     severity: 'warning',
-    labels: ['source'],
+    labels: ['instance', 'source'],
     unit: 'seconds',
     defaults: { threshold: 300, least: 0, windowSeconds: 0, forSeconds: 300 },
     reasons: {
@@ -153,13 +163,14 @@ ORDER BY instance, zone`,
     description: (l, value) =>
       `The oldest line of ${l('source')} that is not counted yet is ${value} old. ` +
       'Everything else that is said lags by as much.',
-    promql: ({ threshold }) => `max by (source) (${METRICS.sourceLag.name}) > ${threshold}`,
-    evaluate: { metric: METRICS.sourceLag.name },
+    promql: ({ threshold }) =>
+      `max by (instance, source) (${METRICS.sourceLag.name}) > ${threshold}`,
+    evaluate: { clock: 'wall', metric: 'sourceLag', take: 'value' },
   },
   {
     name: 'LinesUnreadable',
     severity: 'warning',
-    labels: [],
+    labels: ['instance'],
     unit: 'share',
     defaults: { threshold: 0.01, least: 1000, windowSeconds: 600, forSeconds: 600 },
     reasons: {
@@ -170,27 +181,29 @@ ORDER BY instance, zone`,
       forSeconds: 'A rotation can cut a line or two.',
     },
     runbook: 'parse-errors',
-    summary: () => 'Many log lines cannot be read',
-    description: (_l, value, within) =>
-      `${value} of the log lines of ${within} could not be read, and are not counted.`,
+    summary: (l) => `Many log lines of ${l('instance')} cannot be read`,
+    description: (l, value, within) =>
+      `${value} of the log lines of ${l('instance')} within ${within} could not be read, and are not counted.`,
     promql: ({ threshold, least, windowSeconds }) => {
-      const bad = `sum(${increase('parseErrors', '', windowSeconds)})`;
-      const all = `sum(${increase('lines', '', windowSeconds)})`;
+      const bad = byInstance(increase('parseErrors', '', windowSeconds));
+      const all = byInstance(increase('lines', '', windowSeconds));
       return `${bad} / ${all} > ${threshold} and ${all} >= ${least}`;
     },
     evaluate: {
-      sql: ({ threshold, least, windowSeconds }) => `SELECT countBad / countAll AS value
+      clock: 'log',
+      sql: ({ threshold, least, windowSeconds }) => `SELECT instance, countBad / countAll AS value
 FROM (
-  SELECT sumIf(lines, kind = 'unparsable') AS countBad, sum(lines) AS countAll
-  FROM line_counts WHERE ${window('bucket', windowSeconds)}
+  SELECT instance, sumIf(lines, kind = 'unparsable') AS countBad, sum(lines) AS countAll
+  FROM line_counts WHERE ${window('bucket', windowSeconds)} GROUP BY instance
 )
-WHERE countAll > 0 AND value > ${threshold} AND countAll >= ${least}`,
+WHERE countAll > 0 AND value > ${threshold} AND countAll >= ${least}
+ORDER BY instance`,
     },
   },
   {
     name: 'StoreFailing',
     severity: 'critical',
-    labels: [],
+    labels: ['instance'],
     unit: 'count',
     defaults: { threshold: 0, least: 0, windowSeconds: 600, forSeconds: 300 },
     reasons: {
@@ -198,18 +211,23 @@ WHERE countAll > 0 AND value > ${threshold} AND countAll >= ${least}`,
       forSeconds: 'A restart of ClickHouse is shorter.',
     },
     runbook: 'store-failing',
-    summary: () => 'The store takes no rows',
-    description: (_l, value, within) =>
-      `${value} blocks could not be stored within ${within}. They wait, and reading of logs will wait for ` +
+    summary: (l) => `The store takes no rows of ${l('instance')}`,
+    description: (l, value, within) =>
+      `${value} times within ${within} the rows of ${l('instance')} could not be stored. They wait, and reading of logs will wait for ` +
       'them: nothing is lost while the logs are still there.',
     promql: ({ threshold, windowSeconds }) =>
-      `sum(${increase('storeInserts', 'result="failed"', windowSeconds)}) > ${threshold}`,
-    evaluate: { metric: METRICS.storeInserts.name },
+      `${byInstance(increase('storeInserts', 'result="failed"', windowSeconds))} > ${threshold}`,
+    evaluate: {
+      clock: 'wall',
+      metric: 'storeInserts',
+      where: ['result', 'failed'],
+      take: 'increase',
+    },
   },
   {
     name: 'NoEvents',
     severity: 'warning',
-    labels: [],
+    labels: ['instance'],
     unit: 'seconds',
     defaults: { threshold: 900, least: 0, windowSeconds: 0, forSeconds: 300 },
     reasons: {
@@ -217,12 +235,40 @@ WHERE countAll > 0 AND value > ${threshold} AND countAll >= ${least}`,
       forSeconds: 'So that a restart of limitlens does not fire it.',
     },
     runbook: 'no-events',
-    summary: () => 'limitlens sees no requests',
-    description: (_l, value) =>
-      `The newest request that was counted is ${value} old. Either there is no traffic, or the logs ` +
+    summary: (l) => `limitlens sees no requests of ${l('instance')}`,
+    description: (l, value) =>
+      `The newest line of ${l('instance')} that was counted is ${value} old. Either there is no traffic, or the logs ` +
       'are no longer read.',
-    promql: ({ threshold }) => `time() - max(${METRICS.lastEventTime.name}) > ${threshold}`,
-    evaluate: { metric: METRICS.lastEventTime.name },
+    promql: ({ threshold }) =>
+      `time() - max by (instance) (${METRICS.lastEventTime.name}) > ${threshold}`,
+    evaluate: {
+      clock: 'wall',
+      sql: ({ threshold }) => `SELECT instance, {to:UInt32} - max(last_ms) / 1000 AS value
+FROM sources
+WHERE ${OF_INSTANCE}
+GROUP BY instance
+HAVING value > ${threshold} AND max(last_ms) > 0
+ORDER BY instance`,
+    },
+  },
+  {
+    name: 'NotificationsFailing',
+    severity: 'warning',
+    labels: ['instance', 'receiver'],
+    unit: 'count',
+    defaults: { threshold: 2, least: 0, windowSeconds: 900, forSeconds: 60 },
+    reasons: {
+      threshold: 'An Alertmanager that restarts misses one or two; after the third nobody hears.',
+      forSeconds: 'The window says it already; a minute more costs nothing.',
+    },
+    runbook: 'notifications-failing',
+    summary: (l) => `${l('receiver')} does not take the alerts of limitlens`,
+    description: (l, value, within) =>
+      `${value} attempts of ${l('instance')} to notify ${l('receiver')} failed within ${within}. ` +
+      'What fires there is not heard, unless another receiver takes it.',
+    promql: ({ threshold, windowSeconds }) =>
+      `sum by (instance, receiver) (${increase('notificationsFailed', '', windowSeconds)}) > ${threshold}`,
+    evaluate: { clock: 'wall', metric: 'notificationsFailed', take: 'increase' },
   },
 ];
 

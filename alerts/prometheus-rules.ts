@@ -3,7 +3,7 @@
  */
 import type { Condition } from './condition.js';
 import { valueTemplate, windowText } from './condition.js';
-import { CONDITIONS, settingsOf, type Overrides } from './conditions.js';
+import { conditionsInForce, settingsOf, type Overrides } from './conditions.js';
 import { durationOf, quoted } from './forms.js';
 
 /** Where runbooks are when nothing else is said: from the root of the repository. */
@@ -15,7 +15,9 @@ const HEAD = `# Written by \`node dist/alerts/generate.js [URL of the runbooks]\
 `;
 
 export function prometheusRules(runbooksUrl = RUNBOOKS, overrides: Overrides = {}): string {
-  const rules = CONDITIONS.map((condition) => ruleOf(condition, runbooksUrl, overrides));
+  const rules = conditionsInForce(overrides).map((condition) =>
+    ruleOf(condition, runbooksUrl, overrides),
+  );
   return `${HEAD}groups:\n  - name: limitlens\n    rules:\n${rules.join('\n')}`;
 }
 

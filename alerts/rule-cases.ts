@@ -26,6 +26,7 @@ function of(metric: MetricId, labels: string): string {
 
 const ZONE = 'instance="web1",zone="api"';
 const IN_ZONE = { instance: 'web1', zone: 'api' };
+const WEB1 = 'instance="web1"';
 const IN_WEB1 = { instance: 'web1' };
 
 function outcomes(passedPerMinute: number, outcome: string, perMinute: number, minutes: number) {
@@ -38,7 +39,7 @@ function outcomes(passedPerMinute: number, outcome: string, perMinute: number, m
 function answers(source: string, perMinute: number, accessPerMinute: number, minutes: number) {
   return [
     [of('responses', `instance="web1",code="503",source="${source}"`), `0+${perMinute}x${minutes}`],
-    [of('lines', 'kind="access"'), `0+${accessPerMinute}x${minutes}`],
+    [of('lines', `${WEB1},kind="access"`), `0+${accessPerMinute}x${minutes}`],
   ] as const;
 }
 
@@ -243,39 +244,51 @@ const ANSWER_CASES: readonly RuleCase[] = [
   },
 ];
 
+/** What `perMinute` decisions of a zone are, of which the replay explains a share. */
+function compared(perMinute: number, explained: number, minutes: number) {
+  const series = (word: string, n: number) =>
+    [of('replayDecisions', `${ZONE},class="${word}"`), `0+${n}x${minutes}`] as const;
+  return [
+    series('agree', perMinute - 10),
+    series('unexplained', 10),
+    series('explained', explained),
+    series('not_logged', 500),
+  ];
+}
+
 const SELF_CASES: readonly RuleCase[] = [
   {
     condition: 'ReplayAgreementLow',
     title: 'a fifth is not explained',
-    series: [[of('replayAgreement', ZONE), '0.8x60'], ...outcomes(100, 'rejected', 1, 60)],
+    series: compared(100, 80, 60),
     atMinutes: 50,
     fires: { labels: IN_ZONE, value: 0.2 },
   },
   {
     condition: 'ReplayAgreementLow',
     title: 'nearly all is explained',
-    series: [[of('replayAgreement', ZONE), '0.998x60'], ...outcomes(100, 'rejected', 1, 60)],
+    series: compared(1000, 998, 60),
     atMinutes: 50,
     fires: null,
   },
   {
     condition: 'ReplayAgreementLow',
     title: 'a few requests after the start',
-    series: [[of('replayAgreement', ZONE), '0.5x60'], ...outcomes(5, 'rejected', 1, 60)],
+    series: compared(15, 5, 60),
     atMinutes: 50,
     fires: null,
   },
   {
     condition: 'SourceLagging',
     title: 'ten minutes behind',
-    series: [[of('sourceLag', 'source="access.log"'), '600x30']],
+    series: [[of('sourceLag', `${WEB1},source="access.log"`), '600x30']],
     atMinutes: 15,
-    fires: { labels: { source: 'access.log' }, value: 600 },
+    fires: { labels: { ...IN_WEB1, source: 'access.log' }, value: 600 },
   },
   {
     condition: 'SourceLagging',
     title: 'a minute behind, as with buffered logs',
-    series: [[of('sourceLag', 'source="access.log"'), '60x30']],
+    series: [[of('sourceLag', `${WEB1},source="access.log"`), '60x30']],
     atMinutes: 15,
     fires: null,
   },
@@ -283,20 +296,20 @@ const SELF_CASES: readonly RuleCase[] = [
     condition: 'LinesUnreadable',
     title: 'one in ten',
     series: [
-      [of('lines', 'kind="access"'), '0+180x60'],
-      [of('lines', 'kind="unparsable"'), '0+20x60'],
-      [of('parseErrors', 'reason="status"'), '0+20x60'],
+      [of('lines', `${WEB1},kind="access"`), '0+180x60'],
+      [of('lines', `${WEB1},kind="unparsable"`), '0+20x60'],
+      [of('parseErrors', `${WEB1},reason="status"`), '0+20x60'],
     ],
     atMinutes: 30,
-    fires: { labels: {}, value: 0.1 },
+    fires: { labels: IN_WEB1, value: 0.1 },
   },
   {
     condition: 'LinesUnreadable',
     title: 'a quiet night',
     series: [
-      [of('lines', 'kind="access"'), '0+5x60'],
-      [of('lines', 'kind="unparsable"'), '0+1x60'],
-      [of('parseErrors', 'reason="status"'), '0+1x60'],
+      [of('lines', `${WEB1},kind="access"`), '0+5x60'],
+      [of('lines', `${WEB1},kind="unparsable"`), '0+1x60'],
+      [of('parseErrors', `${WEB1},reason="status"`), '0+1x60'],
     ],
     atMinutes: 30,
     fires: null,
@@ -305,9 +318,9 @@ const SELF_CASES: readonly RuleCase[] = [
     condition: 'LinesUnreadable',
     title: 'a scanner',
     series: [
-      [of('lines', 'kind="access"'), '0+2000x60'],
-      [of('lines', 'kind="unparsable"'), '0+2x60'],
-      [of('parseErrors', 'reason="request"'), '0+2x60'],
+      [of('lines', `${WEB1},kind="access"`), '0+2000x60'],
+      [of('lines', `${WEB1},kind="unparsable"`), '0+2x60'],
+      [of('parseErrors', `${WEB1},reason="request"`), '0+2x60'],
     ],
     atMinutes: 30,
     fires: null,
@@ -315,16 +328,16 @@ const SELF_CASES: readonly RuleCase[] = [
   {
     condition: 'StoreFailing',
     title: 'a block a minute',
-    series: [[of('storeInserts', 'result="failed"'), '0+1x30']],
+    series: [[of('storeInserts', `${WEB1},result="failed"`), '0+1x30']],
     atMinutes: 20,
-    fires: { labels: {}, value: 10 },
+    fires: { labels: IN_WEB1, value: 10 },
   },
   {
     condition: 'StoreFailing',
     title: 'all is stored',
     series: [
-      [of('storeInserts', 'result="ok"'), '0+10x30'],
-      [of('storeInserts', 'result="failed"'), '3x30'],
+      [of('storeInserts', `${WEB1},result="ok"`), '0+10x30'],
+      [of('storeInserts', `${WEB1},result="failed"`), '3x30'],
     ],
     atMinutes: 20,
     fires: null,
@@ -332,18 +345,35 @@ const SELF_CASES: readonly RuleCase[] = [
   {
     condition: 'NoEvents',
     title: 'the log has ended',
-    series: [[of('lastEventTime', 'source="access.log"'), '0x60']],
+    series: [[of('lastEventTime', `${WEB1},source="access.log"`), '0x60']],
     atMinutes: 30,
-    fires: { labels: {}, value: 1800 },
+    fires: { labels: IN_WEB1, value: 1800 },
   },
   {
     condition: 'NoEvents',
     title: 'one of two logs is quiet',
     series: [
-      [of('lastEventTime', 'source="access.log"'), '0+60x60'],
-      [of('lastEventTime', 'source="error.log"'), '0x60'],
+      [of('lastEventTime', `${WEB1},source="access.log"`), '0+60x60'],
+      [of('lastEventTime', `${WEB1},source="error.log"`), '0x60'],
     ],
     atMinutes: 30,
+    fires: null,
+  },
+  {
+    condition: 'NotificationsFailing',
+    title: 'one a minute',
+    series: [[of('notificationsFailed', `${WEB1},receiver="http://am:9093"`), '0+1x40']],
+    atMinutes: 30,
+    fires: { labels: { ...IN_WEB1, receiver: 'http://am:9093' }, value: 15 },
+  },
+  {
+    condition: 'NotificationsFailing',
+    title: 'a restart of the receiver',
+    series: [
+      [of('notificationsFailed', `${WEB1},receiver="http://am:9093"`), '0x10 1 2x20'],
+      [of('notifications', `${WEB1},receiver="http://am:9093"`), '0+1x40'],
+    ],
+    atMinutes: 15,
     fires: null,
   },
 ];

@@ -52,14 +52,15 @@ export const ZONE_CONDITIONS: readonly Condition[] = [
       'Their clients start afresh: the limit does not hold for them. nginx logs nothing of it.',
     promql: ({ threshold, windowSeconds }) =>
       `${byZone(increase('zoneEvictionsInDebt', '', windowSeconds))} > ${threshold}`,
-    evaluate: { sql: (settings) => zoneStateSums('evictions_in_debt', settings) },
+    evaluate: { clock: 'log', sql: (settings) => zoneStateSums('evictions_in_debt', settings) },
   },
   {
     name: 'ZoneNearlyFull',
     severity: 'info',
     labels: ['instance', 'zone'],
     unit: 'share',
-    defaults: { threshold: 0.9, least: 0, windowSeconds: 600, forSeconds: 900 },
+    // Nodes stay while nobody asks: the newest state counts, as a gauge does.
+    defaults: { threshold: 0.9, least: 0, windowSeconds: 86_400, forSeconds: 900 },
     reasons: {
       threshold:
         'nginx removes idle nodes only while it makes new ones, two at a time, so what is held is ' +
@@ -75,6 +76,7 @@ export const ZONE_CONDITIONS: readonly Condition[] = [
       `max by (instance, zone) (${METRICS.zoneNodes.name})` +
       ` / max by (instance, zone) (${METRICS.zoneCapacityNodes.name} > 0) > ${threshold}`,
     evaluate: {
+      clock: 'log',
       sql: ({ threshold, windowSeconds }) => `SELECT instance, zone, held / capacity AS value
 FROM (
   SELECT instance, zone, argMax(b_nodes, bucket) AS held, argMax(b_capacity, bucket) AS capacity
@@ -105,7 +107,7 @@ ORDER BY instance, zone`,
       'memory for their keys: long and short keys share it, or one key needs whole pages.',
     promql: ({ threshold, windowSeconds }) =>
       `${byZone(increase('zoneAllocationFailures', '', windowSeconds))} > ${threshold}`,
-    evaluate: { sql: (settings) => zoneStateSums('allocation_failures', settings) },
+    evaluate: { clock: 'log', sql: (settings) => zoneStateSums('allocation_failures', settings) },
   },
   {
     name: 'DryRunWouldReject',
@@ -125,6 +127,7 @@ ORDER BY instance, zone`,
       'rejected, were it not under dry run.',
     promql: (settings) => shareOfDecisions(REFUSED_DRY_RUN, settings),
     evaluate: {
+      clock: 'log',
       sql: (settings) => shareOfOutcomes("'rejected_dry_run', 'exhausted_dry_run'", settings),
     },
   },
@@ -146,6 +149,9 @@ ORDER BY instance, zone`,
     description: (l, value, within) =>
       `Zone ${l('zone')} of ${l('instance')} rejected ${value} of its requests within ${within}.`,
     promql: (settings) => shareOfDecisions(REFUSED, settings),
-    evaluate: { sql: (settings) => shareOfOutcomes("'rejected', 'exhausted'", settings) },
+    evaluate: {
+      clock: 'log',
+      sql: (settings) => shareOfOutcomes("'rejected', 'exhausted'", settings),
+    },
   },
 ];

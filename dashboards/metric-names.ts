@@ -80,6 +80,12 @@ export const METRICS = {
     labels: ['zone', 'instance'],
     help: 'Share of logged decisions that the replay explains.',
   },
+  replayDecisions: {
+    name: 'limitlens_replay_decisions_total',
+    type: 'counter',
+    labels: ['zone', 'instance', 'class'],
+    help: 'Decisions by how the replay compares with the log; those of class explained are in another one too.',
+  },
   sourceLag: {
     name: 'limitlens_source_lag_seconds',
     type: 'gauge',

@@ -8,6 +8,7 @@
  */
 import { Counter, Gauge, Registry } from 'prom-client';
 import { METRICS, type MetricId } from '../../dashboards/metric-names.js';
+import { AGREEMENT_WORDS } from '../aggregate/agreement-classes.js';
 import { LINE_KINDS } from '../aggregate/line-counts.js';
 import { OUTCOME_WORDS } from '../aggregate/outcome-words.js';
 import { ROW_COLUMNS, type RowTable } from '../aggregate/rows.js';
@@ -45,6 +46,9 @@ export class TailMetrics {
       for (const outcome of OUTCOME_WORDS)
         this.#add('limitReqRequests', { zone, instance, outcome });
       this.#add('nearLimit', { zone, instance });
+      for (const word of AGREEMENT_WORDS) {
+        this.#add('replayDecisions', { zone, instance, class: word });
+      }
       for (const [id] of ZONE_COUNTERS) this.#add(id, { zone, instance });
     }
     for (const zone of connZones) {
@@ -146,6 +150,7 @@ export class TailMetrics {
     const sums = this.#agreement.get(String(zone)) ?? { logged: 0, explained: 0 };
     this.#agreement.set(String(zone), sums);
     const requests = Number(row['requests']);
+    this.#add('replayDecisions', { zone, instance, class: row['class'] }, requests);
     if (row['class'] === 'explained') sums.explained += requests;
     else if (row['class'] !== 'not_logged') sums.logged += requests;
     const share = sums.logged === 0 ? 1 : sums.explained / sums.logged;
