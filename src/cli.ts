@@ -5,16 +5,18 @@
  * Every option has an environment variable of the same name, LIMITLENS_….
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { checkCommand } from './commands/check.js';
+import { checkCommand, checkConfigCommand } from './commands/check.js';
+import { applyConfig } from './commands/config-options.js';
 import { dryRunCommand } from './commands/dry-run.js';
 import { explainCommand } from './commands/explain.js';
 import { importCommand } from './commands/import.js';
 import { Output } from './commands/output.js';
 import { replay } from './commands/replay.js';
 import { reportCommand } from './commands/report.js';
+import { retriesCommand } from './commands/retries.js';
 import { sourcesCommand } from './commands/sources.js';
 import { DEFAULT_STORE } from './commands/store-choice.js';
-import { tailCommand } from './commands/tail.js';
+import { tailCommand, type TailCommandOptions } from './commands/tail.js';
 import { zonesCommand, zoneSizeCommand } from './commands/zones.js';
 import { EXIT, InputError } from './errors.js';
 import { readVersion } from './version.js';
@@ -108,6 +110,8 @@ function requireLogs(files: readonly string[], errorLogs: readonly string[]): vo
 interface StoreOptions {
   readonly store?: string;
   readonly clickhouse?: string;
+  readonly clickhouseUser?: string;
+  readonly clickhousePasswordFile?: string;
   readonly cluster?: string;
   readonly database?: string;
 }
@@ -118,6 +122,8 @@ function withStoreOptions(command: Command): Command {
     .addOption(
       option('--clickhouse <url>', 'ClickHouse server instead: http://user:password@host:8123'),
     )
+    .addOption(option('--clickhouse-user <name>', 'user of that server, where the URL has none'))
+    .addOption(option('--clickhouse-password-file <file>', 'file that holds the password'))
     .addOption(option('--cluster <name>', 'cluster of that server'))
     .addOption(option('--database <name>', 'database (default: limitlens)'));
 }
@@ -152,9 +158,18 @@ function addImport(limitlens: Command): void {
     );
 }
 
-function addTail(limitlens: Command): void {
+interface TailOptions extends LogOptions, StoreOptions {
+  readonly config?: string;
+  readonly instance: string;
+  readonly listen: string;
+  readonly commitInterval: number;
+  readonly retention: string[];
+}
+
+function addTail(limitlens: Command): Command {
   const command = limitlens.command('tail').description('logs into the store as they grow');
-  withStoreOptions(withLogOptions(command))
+  return withStoreOptions(withLogOptions(command))
+    .addOption(option('--config <file>', 'limitlens.yaml: what is not given here'))
     .addOption(option('--instance <name>', 'which nginx these logs are from').default('default'))
     .addOption(
       option('--listen <address:port>', 'where metrics and health are served').default(
@@ -166,20 +181,39 @@ function addTail(limitlens: Command): void {
         .argParser(duration)
         .default(5000, '5s'),
     )
-    .action(
-      async (
-        files: string[],
-        options: LogOptions &
-          StoreOptions & { instance: string; listen: string; commitInterval: number },
-      ) => {
-        const { commitInterval, ...rest } = readLogOptions(options);
-        process.exitCode = await tailCommand(files, {
-          ...rest,
-          commitIntervalMs: commitInterval,
-          version: readVersion(),
-        });
-      },
-    );
+    .addOption(
+      repeatable('--retention <what=days>', 'aggregates=400d, keys=90d, samples=90d; or forever'),
+    )
+    .action(async (files: string[], _options: TailOptions, tail: Command) => {
+      const settings = tailSettings(files, tail);
+      process.exitCode = await tailCommand(settings.files, settings.options);
+    });
+}
+
+/** What command line, environment and limitlens.yaml say together. */
+function tailSettings(
+  files: readonly string[],
+  tail: Command,
+): { files: readonly string[]; options: TailCommandOptions } {
+  const { config } = tail.opts<TailOptions>();
+  const logs = config === undefined ? files : applyConfig(tail, config, files);
+  const { commitInterval, ...rest } = readLogOptions(tail.opts<TailOptions>());
+  const version = readVersion();
+  return { files: logs, options: { ...rest, commitIntervalMs: commitInterval, version } };
+}
+
+/** What `limitlens tail --config FILE` would go by, with the environment of this process. */
+async function tailSettingsOf(
+  config: string,
+  files: readonly string[],
+): Promise<ReturnType<typeof tailSettings>> {
+  let settings: ReturnType<typeof tailSettings> | undefined;
+  const tail = addTail(new Command()).exitOverride();
+  tail.action((given: string[], _options: TailOptions, command: Command) => {
+    settings = tailSettings(given, command);
+  });
+  await tail.parseAsync(['--config', config, ...files], { from: 'user' });
+  return settings!;
 }
 
 function addReplay(limitlens: Command): void {
@@ -379,12 +413,39 @@ function addSources(limitlens: Command): void {
     );
 }
 
+function addRetries(limitlens: Command): void {
+  withLogOptions(
+    limitlens
+      .command('retries')
+      .description('how soon clients come back after a refusal, and storms of retries: from logs'),
+  )
+    .addOption(option('--top <n>', 'worst keys per zone').argParser(wholeNumber).default(10))
+    .addOption(
+      option('--min-storm-rejects <n>', 'fewer refusals in a minute are no storm')
+        .argParser(wholeNumber)
+        .default(10),
+    )
+    .addOption(format('text', 'json'))
+    .action(
+      async (
+        files: string[],
+        options: LogOptions & { top: number; minStormRejects: number; format: 'text' | 'json' },
+      ) => {
+        requireLogs(files, options.errorLog);
+        await retriesCommand(files, readLogOptions(options), output);
+      },
+    );
+}
+
 function addCheck(limitlens: Command): void {
   withLogOptions(
     limitlens
       .command('check')
       .description("what is wrong, or easily misread, in a configuration's limits: exit 1 if any"),
   )
+    .addOption(
+      new Option('--config <file>', 'check limitlens.yaml instead, and what it names: exit 78'),
+    )
     .addOption(
       option('--patience <duration>', 'the longest wait that clients put up with')
         .argParser(duration)
@@ -394,8 +455,17 @@ function addCheck(limitlens: Command): void {
     .action(
       async (
         files: string[],
-        options: LogOptions & { patience: number; format: 'text' | 'json' },
+        options: LogOptions & { config?: string; patience: number; format: 'text' | 'json' },
       ) => {
+        if (options.config !== undefined) {
+          const { config } = options;
+          process.exitCode = await checkConfigCommand(
+            config,
+            () => tailSettingsOf(config, files),
+            output,
+          );
+          return;
+        }
         const { patience, ...rest } = readLogOptions(options);
         process.exitCode = await checkCommand(files, { ...rest, patienceMs: patience }, output);
       },
@@ -416,6 +486,7 @@ function program(): Command {
   addZones(limitlens);
   addDryRun(limitlens);
   addSources(limitlens);
+  addRetries(limitlens);
   addCheck(limitlens);
   return limitlens;
 }

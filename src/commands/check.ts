@@ -6,10 +6,12 @@ import { analyseZones } from '../analysis/zones.js';
 import { checkConf } from '../check/check-conf.js';
 import { findingsJson, findingsText } from '../check/findings-text.js';
 import type { KeysSeen } from '../check/survey.js';
-import { EXIT } from '../errors.js';
+import { EXIT, InputError } from '../errors.js';
 import { readConfs } from '../pipeline/confs.js';
 import type { Output } from './output.js';
-import { replayRows, type LogsChoice } from './replayed-rows.js';
+import type { LogsChoice } from './replayed-logs.js';
+import { replayRows } from './replayed-rows.js';
+import { checkTailOptions, type TailCommandOptions } from './tail.js';
 
 export interface CheckCommandOptions extends LogsChoice {
   readonly patienceMs: number;
@@ -35,6 +37,30 @@ export async function checkCommand(
   const findings = confs.flatMap(({ conf }) => checkConf(conf, { patienceMs, keysSeen }));
   await output.write(options.format === 'json' ? findingsJson(findings) : findingsText(findings));
   return findings.some(({ severity }) => severity !== 'info') ? FOUND : EXIT.ok;
+}
+
+/**
+ * limitlens.yaml, and what it names: the nginx configuration, formats of logs, files of secrets.
+ * Neither store nor port is opened, so it can run beside the daemon.
+ *
+ * @param settingsOf reads the file
+ * @returns 0
+ * @throws InputError 78 for whatever is wrong
+ */
+export async function checkConfigCommand(
+  path: string,
+  settingsOf: () => Promise<{ files: readonly string[]; options: TailCommandOptions }>,
+  output: Output,
+): Promise<number> {
+  try {
+    const { files, options } = await settingsOf();
+    await checkTailOptions(files, options);
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    throw new InputError(error.message, EXIT.configuration, { cause: error });
+  }
+  await output.write(`${path}: good\n`);
+  return EXIT.ok;
 }
 
 async function keysOf(

@@ -6,14 +6,16 @@
  * from the last step stored.
  */
 import { TailMetrics } from '../metrics/tail-metrics.js';
-import { serve } from '../metrics/http.js';
+import { parseListen, serve } from '../metrics/http.js';
 import { JsonLog } from '../daemon/json-log.js';
+import type { LeftOutLog } from '../daemon/log-teller.js';
 import { findTailLogs } from '../daemon/tail-logs.js';
 import { Tailer } from '../daemon/tailer.js';
 import { EXIT, type ExitCode } from '../errors.js';
 import { checkTimezone, readConfs } from '../pipeline/confs.js';
 import { openStore } from '../store/store.js';
-import { storeOptions, type StoreChoice } from './store-choice.js';
+import { parseRetention } from './retention.js';
+import { checkStoreChoice, storeOptions, type StoreChoice } from './store-choice.js';
 
 /** Long enough for the bytes of a few seconds, shorter than what service managers wait. */
 const LONGEST_DRAIN_MS = 60_000;
@@ -24,10 +26,30 @@ export interface TailCommandOptions extends StoreChoice {
   readonly instance: string;
   readonly latenessMs: number;
   readonly timezone?: string;
+  readonly logFormat?: string;
+  readonly allLogs?: boolean;
   readonly chunkBytes?: number;
   readonly listen: string;
   readonly commitIntervalMs: number;
+  readonly retention: readonly string[];
   readonly version: string;
+}
+
+/**
+ * Everything that can be wrong in the options without opening store or port.
+ *
+ * @throws InputError as tailCommand() does
+ */
+export async function checkTailOptions(
+  files: readonly string[],
+  options: TailCommandOptions,
+): Promise<void> {
+  checkTimezone(options.timezone);
+  parseListen(options.listen);
+  parseRetention(options.retention);
+  checkStoreChoice(options);
+  const confs = readConfs(options.conf).map(({ conf }) => conf);
+  await findTailLogs(files, options.errorLog, confs);
 }
 
 /** @returns 0 after a drain, 74 when it did not end in time */
@@ -40,10 +62,12 @@ export async function tailCommand(
   const stop = new StopSignal(log);
   const generations = readConfs(options.conf);
   const confs = generations.map((input) => input.conf);
-  const logs = await findTailLogs(files, options.errorLog, confs);
-  for (const { path, because } of logs.leftOut) {
-    log.info('holds the same requests as another log: not followed', { path, because });
-  }
+  const logs = await findTailLogs(files, options.errorLog, confs, options);
+  const sayLeftOut = ({ path, reason }: LeftOutLog): void => {
+    log.info('not followed', { path, reason });
+  };
+  logs.leftOut.forEach(sayLeftOut);
+  logs.teller.onLeftOut = sayLeftOut;
   const conf = confs[confs.length - 1]!;
   const metrics = new TailMetrics({
     instance: options.instance,
@@ -52,13 +76,18 @@ export async function tailCommand(
     connZones: [...new Set(conf.ruleSets.flatMap((rules) => rules.connLimits.map((l) => l.zone)))],
   });
   let isReady = false;
-  const store = await openStore({ ...storeOptions(options), createIfMissing: true });
+  const retention = parseRetention(options.retention);
+  const store = await openStore({
+    ...storeOptions(options),
+    ...(retention === undefined ? {} : { retention }),
+    createIfMissing: true,
+  });
   const tailer = new Tailer(store, {
     instance: options.instance,
     generations,
     logs,
     latenessMs: options.latenessMs,
-    zone: options.timezone === undefined ? 'system' : { iana: options.timezone },
+    zone: options.timezone === undefined ? undefined : { iana: options.timezone },
     ...(options.chunkBytes === undefined ? {} : { mostBytes: options.chunkBytes }),
     log,
     onStored: (table, row) => metrics.stored(table, row),
