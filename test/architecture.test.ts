@@ -66,7 +66,9 @@ const RULES: Rules = {
         'parsers',
         'src/errors.ts',
         'src/limit-req',
+        'src/keys',
         'src/attribution',
+        'src/replay',
         'src/aggregate',
         'src/store',
         'src/check',
@@ -75,6 +77,11 @@ const RULES: Rules = {
       node: [],
     },
     { path: 'src/http', imports: ['src/errors.ts'], node: 'any' },
+    {
+      path: 'src/store-http',
+      imports: ['src/errors.ts', 'src/http', 'src/store'],
+      node: 'any',
+    },
     {
       path: 'src/metrics',
       imports: [
@@ -119,6 +126,7 @@ const RULES: Rules = {
         'src/analysis',
         'src/daemon',
         'src/http',
+        'src/store-http',
         'src/metrics',
         'src/version.ts',
       ],
@@ -141,6 +149,7 @@ const RULES: Rules = {
     chdb: 'src/store',
     commander: 'src/cli.ts',
     yaml: 'src/config/read-config.ts',
+    pino: 'src/daemon/json-log.ts',
     ajv: 'src/config/read-config.ts',
     'prom-client': 'src/metrics/tail-metrics.ts',
     '@grafana/grafana-foundation-sdk': 'dashboards',
