@@ -16,7 +16,8 @@ import type { OpenedLogs } from '../pipeline/open-logs.js';
 import { sources } from '../store/queries.js';
 import { openStore } from '../store/store.js';
 import type { Output } from './output.js';
-import { replayRows, type LogsChoice } from './replayed-rows.js';
+import type { LogsChoice } from './replayed-logs.js';
+import { replayRows } from './replayed-rows.js';
 import { storeOptions, type StoreChoice } from './store-choice.js';
 import { filterOf, type FilterChoice } from './store-filter.js';
 

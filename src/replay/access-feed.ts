@@ -45,6 +45,8 @@ export interface FeedContext {
   readonly details: 'all' | 'refused';
   readonly detailsOf: Map<number, RequestDetails>;
   readonly seeks: Map<number, PendingSeek>;
+  /** Called before the event is handed over; `line` as given to submit(). */
+  readonly onSubmit?: ((event: number, line: Uint8Array, fields: AccessFields) => void) | undefined;
 }
 
 export class AccessFeed {
@@ -86,6 +88,7 @@ export class AccessFeed {
     if (rules >= 0) this.#setKeys(event, facts);
     if (this.#context.details === 'all' || isRefusal(facts)) this.#keepDetails(event, line);
     if (!isAudit && rules >= 0) this.#seekLine(event, facts, line);
+    this.#context.onSubmit?.(event, line, this.fields);
     engine.submit(event);
   }
 

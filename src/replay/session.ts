@@ -11,6 +11,7 @@ import {
   applyLine,
   seekersOf,
   LineFeed,
+  type FeedContext,
   type PendingSeek,
   type RequestDetails,
 } from './access-feed.js';
@@ -42,6 +43,8 @@ export interface SessionOptions {
   readonly isErrorLogAlone?: boolean;
   readonly errorLogCount: number;
   readonly details: 'all' | 'refused';
+  /** Sees the line of each request while it stands in its scanner; see AccessFeed.submit(). */
+  readonly onSubmit?: FeedContext['onSubmit'];
   readonly onDecision: (event: number) => void;
   /** A limiting or delaying line whose request is in no access log. */
   readonly onUnmatchedLine: (line: WaitingLine) => void;
@@ -139,6 +142,7 @@ export class ReplaySession {
       details: this.#options.details,
       detailsOf: this.detailsOf,
       seeks: this.seeks,
+      onSubmit: this.#options.onSubmit,
     });
   }
 
