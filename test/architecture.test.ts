@@ -107,9 +107,18 @@ const RULES: Rules = {
       node: 'any',
     },
     { path: 'src/config', imports: ['src/errors.ts'], node: ['node:fs', 'node:path'] },
+    // One definition of each condition, and what the daemon makes of it.
+    {
+      path: 'src/alerting',
+      imports: ['src/errors.ts', 'alerts'],
+      types: ['src/store', 'dashboards'],
+      node: 'any',
+    },
     {
       path: 'src/commands',
       imports: [
+        'alerts',
+        'src/alerting',
         'parsers',
         'src/errors.ts',
         'src/config',
