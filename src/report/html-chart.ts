@@ -5,7 +5,7 @@
  * step has a title with its numbers, which browsers show under the pointer. Times are epoch
  * milliseconds, shown in UTC.
  */
-import { html, NOTHING, shown, type Markup } from './html-markup.js';
+import { markup, NOTHING, shown, type Markup } from './html-markup.js';
 
 export interface Series {
   readonly name: string;
@@ -53,7 +53,7 @@ export function chart(chart: Chart): Markup {
   if (bars.length + lines.length === 0) return NOTHING;
   const top = niceCeiling(highest(chart, bars, lines));
   const y = (value: number): number => round(TOP + PLOT_HEIGHT * (1 - value / top));
-  return html`<figure>
+  return markup`<figure>
     <figcaption>${chart.title} <span class="unit">${chart.unit}</span></figcaption>
     <svg
       viewBox="0 0 ${WIDTH} ${HEIGHT}"
@@ -62,7 +62,7 @@ export function chart(chart: Chart): Markup {
     >
       ${axes(chart, top, y)} ${stackedBars(chart, bars, y)}
       ${lines.map((series) => line(chart, series, y))}
-      ${(chart.levels ?? []).map((level) => html`<path class="level ${level.style}" d="M${LEFT} ${y(level.value)}H${WIDTH - RIGHT}" />`)}
+      ${(chart.levels ?? []).map((level) => markup`<path class="level ${level.style}" d="M${LEFT} ${y(level.value)}H${WIDTH - RIGHT}" />`)}
       ${(chart.marks ?? []).map((mark) => markLine(chart, mark))}
       ${pointerTitles(chart, [...bars, ...lines])}
     </svg>
@@ -103,8 +103,8 @@ function axes(chart: Chart, top: number, y: (value: number) => number): Markup {
   const values = [0, top / 2, top];
   const every = Math.max(1, Math.ceil(chart.steps / TIME_LABELS));
   const steps = Array.from({ length: Math.ceil(chart.steps / every) }, (_, i) => i * every);
-  return html`${values.map((value) => html`<path class="grid" d="M${LEFT} ${y(value)}H${WIDTH - RIGHT}" /><text class="y" x="${LEFT - 6}" y="${y(value) + 4}">${chart.format(value)}</text>`)}
-  ${steps.map((step) => html`<text class="x" x="${xOf(chart, step)}" y="${HEIGHT - 6}">${timeLabel(chart, step)}</text>`)}`;
+  return markup`${values.map((value) => markup`<path class="grid" d="M${LEFT} ${y(value)}H${WIDTH - RIGHT}" /><text class="y" x="${LEFT - 6}" y="${y(value) + 4}">${chart.format(value)}</text>`)}
+  ${steps.map((step) => markup`<text class="x" x="${xOf(chart, step)}" y="${HEIGHT - 6}">${timeLabel(chart, step)}</text>`)}`;
 }
 
 function stackedBars(
@@ -123,7 +123,7 @@ function stackedBars(
       below[i]! += value;
       parts.push(`M${xOf(chart, i)} ${bottom}V${y(below[i]!)}h${width}V${bottom}z`);
     }
-    return html`<path class="bar ${style}" d="${parts.join('')}" />`;
+    return markup`<path class="bar ${style}" d="${parts.join('')}" />`;
   });
 }
 
@@ -142,14 +142,14 @@ function line(chart: Chart, { style, values }: Series, y: (value: number) => num
     path += `H${xOf(chart, i + 1)}`;
     isDrawing = true;
   }
-  return html`<path class="line ${style}" d="${path}" />`;
+  return markup`<path class="line ${style}" d="${path}" />`;
 }
 
 function markLine(chart: Chart, mark: { timeMs: number; text: string }): Markup {
   const step = (mark.timeMs - chart.fromMs) / chart.stepMs;
   if (step < 0 || step > chart.steps) return NOTHING;
   const x = xOf(chart, step);
-  return html`<path class="mark" d="M${x} ${TOP}V${TOP + PLOT_HEIGHT}"
+  return markup`<path class="mark" d="M${x} ${TOP}V${TOP + PLOT_HEIGHT}"
     ><title>${`${isoTime(mark.timeMs)} ${shown(mark.text)}`}</title></path
   >`;
 }
@@ -161,7 +161,7 @@ function pointerTitles(chart: Chart, series: readonly Series[]): readonly Markup
     if (said.length === 0) return NOTHING;
     const text = said.map(({ name, values }) => `${name} ${chart.format(values[i]!)}`).join(', ');
     const title = `${isoTime(chart.fromMs + i * chart.stepMs)} ${text}`;
-    return html`<rect
+    return markup`<rect
       class="hit"
       x="${xOf(chart, i)}"
       y="${TOP}"
@@ -169,7 +169,7 @@ function pointerTitles(chart: Chart, series: readonly Series[]): readonly Markup
       height="${PLOT_HEIGHT}"
       ><title>${title}</title></rect
     >`;
-  }).filter(({ markup }) => markup !== '');
+  }).filter(({ source }) => source !== '');
 }
 
 function legend(chart: Chart, bars: readonly Series[], lines: readonly Series[]): Markup {
@@ -182,8 +182,8 @@ function legend(chart: Chart, bars: readonly Series[], lines: readonly Series[])
       shape: 'level',
     })),
   ];
-  return html`<ul class="legend">
-    ${entries.map(({ name, style, shape }) => html`<li><svg viewBox="0 0 14 10" aria-hidden="true">${shape === 'bar' ? html`<path class="bar ${style}" d="M0 0H14V10H0z" />` : html`<path class="${shape} ${style}" d="M0 5H14" />`}</svg> ${name}</li>`)}
+  return markup`<ul class="legend">
+    ${entries.map(({ name, style, shape }) => markup`<li><svg viewBox="0 0 14 10" aria-hidden="true">${shape === 'bar' ? markup`<path class="bar ${style}" d="M0 0H14V10H0z" />` : markup`<path class="${shape} ${style}" d="M0 5H14" />`}</svg> ${name}</li>`)}
   </ul>`;
 }
 
@@ -191,7 +191,7 @@ function numbers(chart: Chart, series: readonly Series[]): Markup {
   const rows = Array.from({ length: chart.steps }, (_, i) => i).filter((i) =>
     series.some(({ values }) => (values[i] ?? 0) !== 0),
   );
-  return html`<details>
+  return markup`<details>
     <summary>Numbers</summary>
     <div class="wide">
       <table>
@@ -201,15 +201,15 @@ function numbers(chart: Chart, series: readonly Series[]): Markup {
         <thead>
           <tr>
             <th scope="col">time (UTC)</th>
-            ${series.map(({ name }) => html`<th scope="col" class="n">${name}</th>`)}
+            ${series.map(({ name }) => markup`<th scope="col" class="n">${name}</th>`)}
           </tr>
         </thead>
         <tbody>
           ${rows.map(
             (i) =>
-              html`<tr>
+              markup`<tr>
                 <th scope="row">${isoTime(chart.fromMs + i * chart.stepMs)}</th>
-                ${series.map(({ values }) => html`<td class="n">${values[i] === null || values[i] === undefined ? '-' : chart.format(values[i])}</td>`)}
+                ${series.map(({ values }) => markup`<td class="n">${values[i] === null || values[i] === undefined ? '-' : chart.format(values[i])}</td>`)}
               </tr>`,
           )}
         </tbody>

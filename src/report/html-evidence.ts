@@ -3,7 +3,7 @@
  * not be read; and what the dry run would have done.
  */
 import { isoTime } from './html-chart.js';
-import { html, NOTHING, shown, type Markup } from './html-markup.js';
+import { markup, NOTHING, shown, type Markup } from './html-markup.js';
 import { htmlTable, type HtmlColumn } from './html-table.js';
 import type { Report, ZoneReport } from './report.js';
 import { count, share } from './table.js';
@@ -40,7 +40,7 @@ export function agreementSection(zones: readonly ZoneReport[]): Markup {
   const compared = zones.flatMap(({ zone, agreement }) =>
     agreement === null ? [] : [{ zone, agreement }],
   );
-  return html`${htmlTable(
+  return markup`${htmlTable(
     'The verdict is the replay’s own, made before the logged outcome is looked at. Explained: the logged outcome is possible within the bounds.',
     [{ title: 'zone' }, number('compared'), number('same verdict'), number('explained')],
     compared.map(({ zone, agreement }) => [
@@ -56,7 +56,7 @@ export function agreementSection(zones: readonly ZoneReport[]): Markup {
     compared.flatMap(({ zone, agreement }) =>
       agreement.classes.map((row) => [
         zone === '' ? '(no zone)' : shown(zone),
-        row.class,
+        shown(row.class),
         count(row.requests),
         row.meaning,
       ]),
@@ -84,16 +84,16 @@ export function unknownsSection({ findings, sources, zones }: Report): Markup {
     ...notLogged,
     'Whether one key is many people behind one address: user agents are not stored.',
   ];
-  return html`<ul>
-    ${texts.map((text) => html`<li>${text}</li>`)}
+  return markup`<ul>
+    ${texts.map((text) => markup`<li>${text}</li>`)}
   </ul>`;
 }
 
 export function linesSection({ lines, unparsable }: Report): Markup {
-  return html`${htmlTable(
+  return markup`${htmlTable(
     'Lines of the logs, by what they were',
     [{ title: 'log' }, { title: 'kind' }, { title: 'reason' }, number('lines')],
-    lines.map((row) => [shown(row.source), row.kind, shown(row.reason), count(row.lines)]),
+    lines.map((row) => [shown(row.source), shown(row.kind), shown(row.reason), count(row.lines)]),
   )}
   ${htmlTable(
     'Examples of lines that could not be read',
@@ -102,7 +102,7 @@ export function linesSection({ lines, unparsable }: Report): Markup {
       shown(row.source),
       count(row.offset),
       shown(row.reason),
-      html`<code>${shown(row.raw)}</code>`,
+      markup`<code>${shown(row.raw)}</code>`,
     ]),
   )}`;
 }
@@ -110,38 +110,38 @@ export function linesSection({ lines, unparsable }: Report): Markup {
 /** What is wrong, or not as the configuration says; notes on logs are among the unknowns. */
 export function findingsSection({ findings }: Report): Markup {
   const rows = findings.filter(({ code }) => code !== 'not_derivable');
-  if (rows.length === 0) return html`<p>Nothing stood out.</p>`;
+  if (rows.length === 0) return markup`<p>Nothing stood out.</p>`;
   return htmlTable(
     'In force at some time of the report',
     [{ title: 'since' }, { title: 'finding' }, { title: 'what was found' }],
-    rows.map((row) => [isoTime(row.sinceMs), row.code, shown(row.message, 600)]),
+    rows.map((row) => [isoTime(row.sinceMs), shown(row.code), shown(row.message, 600)]),
   );
 }
 
 export function dryRunSection({ rules, differences }: DryRunShown): Markup {
-  if (rules.length === 0) return html`<p>No rule is under dry run.</p>`;
-  return html`${htmlTable(
-      'Rules under dry run: what enforcing them would have done',
-      [
-        { title: 'zone' },
-        { title: 'where' },
-        ...['requests', 'would delay', 'would reject', 'share rejected'].map(number),
-        { title: 'verdict' },
-      ],
-      rules.map((rule) => [
-        shown(rule.zone),
-        html`${placesText(rule.places)}${rule.where === null ? NOTHING : html` <span class="soft">${shown(rule.where)}</span>`}`,
-        count(rule.requests),
-        count(rule.wouldDelay),
-        count(rule.wouldReject),
-        `${(100 * rule.rejectedShare).toFixed(2)} %`,
-        html`<span class="verdict">${VERDICTS[rule.verdict] ?? rule.verdict}</span
-          ><br />${rule.reasons.map((reason) => html`${reason} `)}`,
-      ]),
-    )}
+  if (rules.length === 0) return markup`<p>No rule is under dry run.</p>`;
+  return markup`${htmlTable(
+    'Rules under dry run: what enforcing them would have done',
+    [
+      { title: 'zone' },
+      { title: 'where' },
+      ...['requests', 'would delay', 'would reject', 'share rejected'].map(number),
+      { title: 'verdict' },
+    ],
+    rules.map((rule) => [
+      shown(rule.zone),
+      markup`${placesText(rule.places)}${rule.where === null ? NOTHING : markup` <span class="soft">${shown(rule.where)}</span>`}`,
+      count(rule.requests),
+      count(rule.wouldDelay),
+      count(rule.wouldReject),
+      `${(100 * rule.rejectedShare).toFixed(2)} %`,
+      markup`<span class="verdict">${VERDICTS[rule.verdict] ?? rule.verdict}</span
+          ><br />${rule.reasons.map((reason) => markup`${reason} `)}`,
+    ]),
+  )}
     <p>What a dry run cannot show:</p>
     <ul>
-      ${differences.map((text) => html`<li>${text}</li>`)}
+      ${differences.map((text) => markup`<li>${text}</li>`)}
     </ul>`;
 }
 
@@ -165,11 +165,11 @@ export function examplesSection({ examples }: Report): Markup {
     examples.map((row) => [
       new Date(row.timeMs).toISOString(),
       String(row.status),
-      row.source,
+      shown(row.source),
       shown(`${row.server || '(no name)'} ${row.location}`),
-      html`<code>${shown(`${row.requestMethod} ${row.path}`)}</code>`,
+      markup`<code>${shown(`${row.requestMethod} ${row.path}`)}</code>`,
       row.zone === '' ? '-' : shown(row.zone),
-      row.key === '' ? '-' : html`<bdi class="key">${shown(row.key)}</bdi>`,
+      row.key === '' ? '-' : markup`<bdi class="key">${shown(row.key)}</bdi>`,
       row.zone === '' ? '-' : (row.excessMilli / 1000).toFixed(3),
     ]),
   );

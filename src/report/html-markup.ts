@@ -6,9 +6,9 @@
  */
 import { quote } from '../errors.js';
 
-/** Text that is markup already; only html`` makes it. */
+/** Text that is markup already; only markup`` makes it. */
 export interface Markup {
-  readonly markup: string;
+  readonly source: string;
 }
 
 type Value = string | number | Markup | readonly Markup[];
@@ -22,18 +22,32 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /** A template: strings and numbers are escaped, markup and lists of it are put in as they are. */
-export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Markup {
-  const parts = strings.map((string, i) => string + (i < values.length ? put(values[i]!) : ''));
-  return { markup: parts.join('') };
+export function markup(strings: TemplateStringsArray, ...values: readonly Value[]): Markup {
+  const parts = tightened(strings).map((string, i) =>
+    i < values.length ? string + put(values[i]!) : string,
+  );
+  return { source: parts.join('') };
+}
+
+const tight = new WeakMap<TemplateStringsArray, readonly string[]>();
+
+/** The strings of a template without its indentation, which would make up half of a large page. */
+function tightened(strings: TemplateStringsArray): readonly string[] {
+  let known = tight.get(strings);
+  if (known === undefined) {
+    known = strings.map((string) => string.replace(/\s*\n\s*/g, '\n'));
+    tight.set(strings, known);
+  }
+  return known;
 }
 
 /** Text for a place that markup is put in, where there is none. */
-export const NOTHING: Markup = { markup: '' };
+export const NOTHING: Markup = { source: '' };
 
 function put(value: Value): string {
   if (typeof value === 'string' || typeof value === 'number') return escaped(String(value));
-  if ('markup' in value) return value.markup;
-  return value.map(({ markup }) => markup).join('\n');
+  if ('source' in value) return value.source;
+  return value.map(({ source }) => source).join('\n');
 }
 
 function escaped(text: string): string {

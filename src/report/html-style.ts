@@ -17,11 +17,12 @@ body { margin: 0 auto; padding: 1rem; max-width: 76rem; background: var(--back);
 h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.25rem; margin: 2.2rem 0 .6rem; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
 p { margin: .4rem 0; } a { color: inherit; } .soft, .unit, caption { color: var(--soft); }
-code, .key { font-family: ui-monospace, monospace; font-size: .92em; overflow-wrap: anywhere; }
+code, .key { font-family: ui-monospace, monospace; font-size: .92em;
+  overflow-wrap: break-word; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding: .2rem 0; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; font-weight: normal;
-  border-bottom: 1px solid var(--rule); }
+  max-width: 34rem; border-bottom: 1px solid var(--rule); }
 thead th { color: var(--soft); } tbody tr:hover { background: var(--row); }
 .n { text-align: right; white-space: nowrap; } .wide { overflow-x: auto; }
 figure { margin: .8rem 0; } figcaption { font-weight: 600; } figcaption .unit { font-weight: normal; }

@@ -1,7 +1,7 @@
 /**
  * Tables of the page: a caption that says what the numbers are, numbers to the right.
  */
-import { html, NOTHING, type Markup } from './html-markup.js';
+import { markup, NOTHING, type Markup } from './html-markup.js';
 
 export interface HtmlColumn {
   readonly title: string;
@@ -15,21 +15,21 @@ export function htmlTable(
   rows: readonly (readonly (string | Markup)[])[],
 ): Markup {
   if (rows.length === 0) return NOTHING;
-  return html`<div class="wide">
+  return markup`<div class="wide">
     <table>
       <caption>
         ${caption}
       </caption>
       <thead>
         <tr>
-          ${columns.map(({ title, isNumber }) => html`<th scope="col" ${numeric(isNumber)}>${title}</th>`)}
+          ${columns.map(({ title, isNumber }) => markup`<th scope="col" ${numeric(isNumber)}>${title}</th>`)}
         </tr>
       </thead>
       <tbody>
         ${rows.map(
           (row) =>
-            html`<tr>
-              ${row.map((cell, i) => html`<td${numeric(columns[i]?.isNumber)}>${cell}</td>`)}
+            markup`<tr>
+              ${row.map((cell, i) => markup`<td${numeric(columns[i]?.isNumber)}>${cell}</td>`)}
             </tr>`,
         )}
       </tbody>
@@ -38,5 +38,5 @@ export function htmlTable(
 }
 
 function numeric(isNumber: boolean | undefined): Markup {
-  return isNumber === true ? html` class="n"` : NOTHING;
+  return isNumber === true ? markup` class="n"` : NOTHING;
 }

@@ -3,7 +3,7 @@
  * the keys that were limited most.
  */
 import { chart, type Chart, type Series } from './html-chart.js';
-import { html, NOTHING, shown, type Markup } from './html-markup.js';
+import { markup, NOTHING, shown, type Markup } from './html-markup.js';
 import { htmlTable } from './html-table.js';
 import { zoneName, type Timeline, type TimelineRule, type ZoneTimeline } from './html-timeline.js';
 import type { KeyReport, ZoneReport } from './report.js';
@@ -35,7 +35,7 @@ export function zonesTable(zones: readonly ZoneReport[], drawn: readonly ZoneRep
     zones.map((zone) => [
       shown(zone.instance),
       nameOf(zone, drawn.indexOf(zone)),
-      zone.keyExpression === null ? '-' : html`<code>${shown(zone.keyExpression)}</code>`,
+      zone.keyExpression === null ? '-' : markup`<code>${shown(zone.keyExpression)}</code>`,
       rateText(zone),
       count(zone.passed),
       count(zone.delayed),
@@ -56,7 +56,7 @@ function number(title: string): { title: string; isNumber: true } {
 function nameOf(zone: ZoneReport, place: number): Markup {
   const name = shown(zone.zone);
   const conn = zone.kind === 'limit_conn' ? ' (limit_conn)' : '';
-  return place < 0 ? html`${name}${conn}` : html`<a href="#zone-${place}">${name}</a>${conn}`;
+  return place < 0 ? markup`${name}${conn}` : markup`<a href="#zone-${place}">${name}</a>${conn}`;
 }
 
 export function memoryTable(zones: readonly ZoneReport[]): Markup {
@@ -89,7 +89,7 @@ export function memoryTable(zones: readonly ZoneReport[]): Markup {
 export function zoneSection(zone: ZoneReport, place: number, timeline: Timeline): Markup {
   const own = timeline.zones.get(zoneName(zone));
   if (own === undefined) return NOTHING;
-  return html`<section id="zone-${place}">
+  return markup`<section id="zone-${place}">
     <h3>
       ${shown(zone.zone)}${zone.kind === 'limit_conn' ? ' (limit_conn)' : ''}
       <span class="soft"
@@ -97,7 +97,7 @@ export function zoneSection(zone: ZoneReport, place: number, timeline: Timeline)
       >
     </h3>
     ${rulesTable(own.rules)} ${decisionsChart(own, timeline)}
-    ${zone.kind === 'limit_conn' ? NOTHING : html`${excessChart(own, timeline)}${memoryChart(zone, own, timeline)}`}
+    ${zone.kind === 'limit_conn' ? NOTHING : markup`${excessChart(own, timeline)}${memoryChart(zone, own, timeline)}`}
     ${keysTable(zone)}
   </section>`;
 }
@@ -114,7 +114,7 @@ function rulesTable(rules: readonly TimelineRule[]): Markup {
     ],
     rules.map((rule) => [
       shown(rule.server === '' ? '(no name)' : rule.server),
-      html`<code>${shown(rule.location)}</code>`,
+      markup`<code>${shown(rule.location)}</code>`,
       count(rule.burst),
       rule.delay === 'nodelay' ? 'nodelay' : count(rule.delay),
       String(rule.status),
@@ -187,7 +187,7 @@ function memoryChart(zone: ZoneReport, own: ZoneTimeline, timeline: Timeline): M
     lines: [{ name: 'keys', style: 's-nodes', values: own.nodes }],
     levels: [{ name: 'capacity', style: 's-capacity', value: zone.capacityNodes }],
   });
-  return html`${nodes}${drops}`;
+  return markup`${nodes}${drops}`;
 }
 
 function isLimited(key: KeyReport): boolean {
@@ -206,7 +206,7 @@ function keysTable(zone: ZoneReport): Markup {
     zone.topKeys
       .filter(isLimited)
       .map((key) => [
-        html`<bdi class="key">${shown(key.key)}</bdi>`,
+        markup`<bdi class="key">${shown(key.key)}</bdi>`,
         count(key.passed),
         count(key.delayed),
         count(key.rejected),

@@ -17,7 +17,7 @@ import {
   unknownsSection,
   type DryRunShown,
 } from './html-evidence.js';
-import { html, NOTHING, shown, type Markup } from './html-markup.js';
+import { markup, NOTHING, shown, type Markup } from './html-markup.js';
 import { STYLE } from './html-style.js';
 import { htmlTable } from './html-table.js';
 import type { Timeline } from './html-timeline.js';
@@ -57,7 +57,7 @@ export function reportHtml(page: ReportPage): string {
     "base-uri 'none'",
     "form-action 'none'",
   ].join('; ');
-  const { markup } = html`<html lang="en">
+  const { source } = markup`<html lang="en">
     <head>
       <meta charset="utf-8" />
       <meta http-equiv="Content-Security-Policy" content="${policy}" />
@@ -66,14 +66,12 @@ export function reportHtml(page: ReportPage): string {
       <meta name="referrer" content="no-referrer" />
       <meta name="generator" content="${`limitlens ${page.version}`}" />
       <title>${`limitlens report${spanTitle(report)}`}</title>
-      <style>
-        ${{ markup: STYLE }}
-      </style>
+      <style>${{ source: STYLE }}</style>
     </head>
     <body>
       ${header(page)}
       <main>
-        ${report.spans.length === 0 ? html`<p>The store holds no requests of this time.</p>` : sections(page)}
+        ${report.spans.length === 0 ? markup`<p>The store holds no requests of this time.</p>` : sections(page)}
       </main>
       <footer>
         <p>
@@ -83,7 +81,7 @@ export function reportHtml(page: ReportPage): string {
       </footer>
     </body>
   </html>`;
-  return `<!DOCTYPE html>\n${markup}\n`;
+  return `<!DOCTYPE html>\n${source}\n`;
 }
 
 function spanTitle({ spans }: Report): string {
@@ -96,7 +94,7 @@ function spanTitle({ spans }: Report): string {
 }
 
 function header({ report }: ReportPage): Markup {
-  return html`<header>
+  return markup`<header>
     <h1>What nginx’s limits did</h1>
     ${htmlTable(
       'The time that this report is about, UTC',
@@ -119,14 +117,14 @@ function header({ report }: ReportPage): Markup {
 function sections(page: ReportPage): Markup {
   const { report, timeline, drawn } = page;
   const left = report.zones.length - drawn.length;
-  return html`<h2>At first sight</h2>
+  return markup`<h2>At first sight</h2>
     ${summary(report)} ${findingsSection(report)}
     <h2>Who answered 429 and 503</h2>
     ${timeline === null ? NOTHING : sourcesChart(timeline)} ${sourcesTable(report)}
     <h2>Zones</h2>
     ${zonesTable(report.zones, drawn)} ${memoryTable(report.zones)}
-    ${left > 0 ? html`<p class="soft">Of the ${count(report.zones.length)} zones, the ${count(drawn.length)} that refused and delayed most are drawn below.</p>` : NOTHING}
-    ${timeline === null ? NOTHING : html`<p class="soft">Charts are in steps of ${stepText(timeline.stepMs)}.</p>`}
+    ${left > 0 ? markup`<p class="soft">Of the ${count(report.zones.length)} zones, the ${count(drawn.length)} that refused and delayed most are drawn below.</p>` : NOTHING}
+    ${timeline === null ? NOTHING : markup`<p class="soft">Charts are in steps of ${stepText(timeline.stepMs)}.</p>`}
     ${timeline === null ? NOTHING : drawn.map((zone, i) => zoneSection(zone, i, timeline))}
     <h2>Dry run</h2>
     ${dryRunSection(page.dryRun)}
@@ -150,14 +148,14 @@ function summary({ spans, zones, sources }: Report): Markup {
   const letIn = sum(zones.map(({ admittedByEviction }) => admittedByEviction));
   const lines = [
     `${count(refused)} of ${count(requests)} requests were refused by limits (${share(refused, requests)}).`,
-    `${count(others)} more answers of 429 or 503 were not the limits’.`,
+    `${count(others)} more answers of 429 or 503 came from the upstream, from nginx itself, or from nobody known.`,
     `Zones delayed ${count(sum(zones.map(({ delayed }) => delayed)))} times, and would have rejected ${count(sum(zones.map(({ rejectedDryRun }) => rejectedDryRun)))} more under dry run.`,
     forgotten === 0
       ? 'No zone forgot a key that was still in debt.'
       : `Full zones forgot ${count(forgotten)} keys that were still in debt, and let ${count(letIn)} requests in by that.`,
   ];
-  return html`<ul>
-    ${lines.map((line) => html`<li>${line}</li>`)}
+  return markup`<ul>
+    ${lines.map((line) => markup`<li>${line}</li>`)}
   </ul>`;
 }
 
@@ -184,7 +182,7 @@ function sourcesChart({ fromMs, stepMs, steps, sources }: Timeline): Markup {
 }
 
 function sourcesTable({ sources }: Report): Markup {
-  if (sources.length === 0) return html`<p>Nobody: no request was answered so.</p>`;
+  if (sources.length === 0) return markup`<p>Nobody: no request was answered so.</p>`;
   return htmlTable(
     'Answers of 429 and 503, and refusals that ended with another status',
     [
@@ -196,7 +194,7 @@ function sourcesTable({ sources }: Report): Markup {
     ],
     sources.map((row) => [
       String(row.status),
-      row.source === '' ? 'unknown' : row.source,
+      row.source === '' ? 'unknown' : shown(row.source),
       shown(`${row.server || '(no name)'} ${row.location}`),
       count(row.requests),
       SOURCE_MEANINGS[row.source] ?? '',

@@ -16,6 +16,7 @@ export interface DebianProgram {
 /** Everything `npm test` needs beside Node and npm. */
 export const PROGRAMS: readonly DebianProgram[] = [
   { program: 'nginx', package: 'nginx' },
+  { program: 'chromium', package: 'chromium' },
   { program: 'promtool', package: 'prometheus' },
   { program: 'prometheus-alertmanager', package: 'prometheus-alertmanager' },
   { program: 'logrotate', package: 'logrotate' },
