@@ -1,6 +1,9 @@
 /**
  * Lines of one source that were read and not handed on yet, side by side in one growing buffer.
  *
+ * Lines that can't be read again after a crash are held: they are given once they have been stored
+ * with the state of a step, so that every step can be done again from what is stored.
+ *
  * What a lane reads from. next() gives false when there is nothing more for now. Offsets are those
  * of the source's content, in bytes. Not here: where the lines come from (tail-logs.ts).
  */
@@ -21,9 +24,15 @@ export class LineQueue implements LineReader {
   #baseOffset: number;
   /** Begin of the last line appended. */
   #lastStart = 0;
+  readonly #isHeld: boolean;
+  /** Offset behind what may be given, where lines are held. */
+  #shownOffset: number;
 
-  constructor(offset: number) {
+  /** @param isHeld whether lines are given only after show() */
+  constructor(offset: number, isHeld = false) {
     this.#baseOffset = offset;
+    this.#isHeld = isHeld;
+    this.#shownOffset = offset;
   }
 
   get offset(): number {
@@ -57,8 +66,14 @@ export class LineQueue implements LineReader {
     this.bytes[this.#filled - 1] = LINE_FEED;
   }
 
+  /** What has been appended by now may be given. */
+  show(): void {
+    this.#shownOffset = this.endOffset;
+  }
+
   next(): boolean {
     if (this.#at >= this.#filled) return false;
+    if (this.#isHeld && this.nextOffset >= this.#shownOffset) return false;
     this.start = this.#at;
     this.end = this.bytes.indexOf(LINE_FEED, this.#at);
     this.#at = this.end + 1;

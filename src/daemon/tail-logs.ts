@@ -1,39 +1,40 @@
 /**
- * Which logs to follow: those given, else those that the configuration names; and each one's format.
+ * What to follow: the logs given, else those that the configuration names.
  *
- * A log need not be there yet when the configuration tells its format. Not here: following.
+ * A log need not be there yet when the configuration tells its format, and of patterns and folders
+ * none need be there. Not here: what a log is (log-teller.ts), following (tail-reader.ts).
  */
-import { existsSync } from 'node:fs';
-import { compileLogFormat, type LineScanner } from '../../parsers/access/line-scanner.js';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { hasWildcard } from '../../parsers/conf/glob.js';
 import type { NginxConf } from '../../parsers/conf/model.js';
 import { EXIT, InputError } from '../errors.js';
-import { readHead, type LogHead } from '../input/head.js';
-import {
-  candidateFormats,
-  identify,
-  rotationStem,
-  withoutTwins,
-  type AccessFile,
-  type LogFile,
-} from '../pipeline/log-files.js';
-
-export interface ErrorLog {
-  readonly kind: 'error';
-  readonly path: string;
-  readonly isPrefixed: boolean;
-}
-
-export interface AccessLog {
-  readonly kind: 'access';
-  readonly path: string;
-  readonly isPrefixed: boolean;
-  readonly file: AccessFile;
-}
+import { expandPattern } from '../input/follow-set.js';
+import { forcedFormat } from '../pipeline/open-logs.js';
+import { withoutTwins } from '../pipeline/log-files.js';
+import { planLive, type LivePlan } from './live-logs.js';
+import { LogTeller, type LeftOutLog } from './log-teller.js';
+import type { AccessLog, ErrorLog, TailLog } from './tail-log.js';
 
 export interface TailLogs {
   readonly access: readonly AccessLog[];
   readonly errors: readonly ErrorLog[];
-  readonly leftOut: readonly { readonly path: string; readonly because: string }[];
+  readonly leftOut: readonly LeftOutLog[];
+  /** Paths to look for, and patterns, whose logs may come later. */
+  readonly patterns: readonly string[];
+  readonly live: readonly LivePlan[];
+  /** Of the live ones, those whose requests another log holds. */
+  readonly liveLeftOut: readonly AccessLog[];
+  readonly teller: LogTeller;
+  readonly confs: readonly NginxConf[];
+}
+
+export interface TailLogChoices {
+  /** `udp://127.0.0.1:5514`, `unix:/run/limitlens/syslog.sock`. */
+  readonly syslog?: readonly string[];
+  readonly logFormat?: string | undefined;
+  /** Follow access logs even where they hold the same requests. */
+  readonly allLogs?: boolean;
 }
 
 /** @throws InputError 64 for nothing to follow, 66 for a log whose format nothing tells */
@@ -41,84 +42,123 @@ export async function findTailLogs(
   files: readonly string[],
   errorLogs: readonly string[],
   confs: readonly NginxConf[],
+  choices: TailLogChoices = {},
 ): Promise<TailLogs> {
-  const isGiven = files.length + errorLogs.length > 0;
   const conf = confs[confs.length - 1]!;
-  const paths = isGiven ? files : conf.accessLogs.map(({ path }) => path).filter(isFile);
-  const errorPaths = isGiven ? errorLogs : conf.errorLogs.map(({ path }) => path).filter(isFile);
-  const access: AccessFile[] = [];
-  const errors: ErrorLog[] = [];
-  for (const path of new Set(errorPaths)) errors.push(await errorLog(path, confs));
-  for (const path of new Set(paths)) {
-    const found = targetFile(path, conf) ?? (await lookAt(path, confs));
-    if (found.kind === 'access') access.push(found);
-    else if (!errors.some((log) => log.path === path)) {
-      errors.push({ kind: 'error', path, isPrefixed: found.kind === 'error' && found.isPrefixed });
+  const { logFormat, allLogs = false, syslog = [] } = choices;
+  const forced = logFormat === undefined ? undefined : forcedFormat(logFormat, confs);
+  const asked = files.length + errorLogs.length > 0 ? given(files, errorLogs) : named(conf);
+  const errorPatterns = asked.errors;
+  const teller = new LogTeller({ confs, forced, allLogs, errorPatterns });
+  const found: TailLog[] = [];
+  for (const path of [...asked.errors, ...asked.paths]) {
+    for (const log of await tellAll(path, teller)) {
+      if (!found.some((other) => other.path === log.path)) found.push(log);
     }
   }
-  if (access.length + errors.length === 0) {
-    throw new InputError(
-      `${conf.path}: expected an access_log or error_log that is a file, found none\n` +
-        '  Name the logs: limitlens tail --conf FILE ACCESS_LOG --error-log ERROR_LOG',
-      EXIT.usage,
-    );
-  }
-  const { kept, leftOut } = withoutTwins(access, confs);
+  const live = [
+    ...(files.includes('-') ? [planLive({ kind: 'stdin' }, conf, forced)] : []),
+    ...syslog.map((text) => planLive({ kind: 'syslog', text }, conf, forced)),
+  ];
+  if (asked.errors.length + asked.paths.length + live.length === 0) throw nothingToFollow(conf);
+  const choice = kept(found, live, confs, allLogs);
+  for (const { path } of choice.leftOut) teller.exclude(path);
   return {
-    access: kept.map((file) => {
-      const { path } = file.head;
-      return { kind: 'access', path, isPrefixed: file.isPrefixed, file };
-    }),
-    errors,
-    leftOut: leftOut.map(({ file, because }) => ({
-      path: file.head.path,
-      because: because.head.path,
-    })),
+    ...choice,
+    errors: found.filter((log) => log.kind === 'error'),
+    patterns: [...new Set([...asked.errors, ...asked.paths])],
+    live,
+    teller,
+    confs,
   };
 }
 
+interface Asked {
+  readonly errors: readonly string[];
+  readonly paths: readonly string[];
+}
+
+function given(files: readonly string[], errorLogs: readonly string[]): Asked {
+  return {
+    errors: [...new Set(errorLogs)],
+    paths: [...new Set(files.filter((path) => path !== '-').map(patternOf))],
+  };
+}
+
+/** A folder stands for the logs in it. */
+function patternOf(path: string): string {
+  const isFolder = path.endsWith('/') || statSync(path, { throwIfNoEntry: false })?.isDirectory();
+  return isFolder === true ? join(path, '*') : path;
+}
+
+/** Variables of a path can stand for anything in a file's name. */
+function named(conf: NginxConf): Asked {
+  const patterns = (targets: readonly { readonly path: string }[]): string[] => [
+    ...new Set(
+      targets
+        .map(({ path }) => path)
+        .filter(isFile)
+        .map((path) => path.replaceAll(/\$(?:\w+|\{\w+\})/g, '*')),
+    ),
+  ];
+  return { errors: patterns(conf.errorLogs), paths: patterns(conf.accessLogs) };
+}
+
 function isFile(path: string): boolean {
-  const isOther = /^(?:syslog:|memory:|stderr$|off$|\/dev\/)/.test(path);
-  return !isOther && !path.includes('$');
+  return !/^(?:syslog:|memory:|stderr$|off$|\/dev\/)/.test(path);
 }
 
-async function errorLog(path: string, confs: readonly NginxConf[]): Promise<ErrorLog> {
-  if (!existsSync(path)) return { kind: 'error', path, isPrefixed: false };
-  const found = identify(await readHead(path), confs, [], undefined, 'error');
-  return { kind: 'error', path, isPrefixed: found.kind === 'error' && found.isPrefixed };
-}
-
-/** The log as the configuration describes it; undefined when it does not name the path. */
-function targetFile(path: string, conf: NginxConf): AccessFile | undefined {
-  const exact = conf.accessLogs.filter((target) => target.path === path);
-  const alike = conf.accessLogs.filter(
-    (target) => rotationStem(target.path) === rotationStem(path),
-  );
-  const targets = exact.length > 0 ? exact : alike;
-  const [target] = targets;
-  const format = target === undefined ? undefined : conf.logFormats.get(target.format);
-  if (format === undefined) return undefined;
-  if (targets.some((other) => other.path !== target!.path || other.format !== target!.format)) {
-    return undefined;
+/** The logs that are there now, or that the configuration tells of. */
+async function tellAll(path: string, teller: LogTeller): Promise<TailLog[]> {
+  if (hasWildcard(path)) {
+    const told: TailLog[] = [];
+    for (const match of await expandPattern(path)) {
+      const log = await teller.tell(match, []);
+      if (log !== undefined) told.push(log);
+    }
+    return told;
   }
-  const servers = new Set<string>();
-  for (const rules of conf.ruleSets) {
-    if (rules.accessLogs.some((log) => log.path === target!.path)) servers.add(rules.serverName);
-  }
-  const scanner: LineScanner = compileLogFormat(format);
-  const head: LogHead = { path, isGzip: false, sizeBytes: 0, sample: new Uint8Array(0) };
-  const known = { target: target!.path, servers: [...servers] };
-  return { kind: 'access', head, scanner, isPrefixed: false, ...known };
-}
-
-async function lookAt(path: string, confs: readonly NginxConf[]): Promise<LogFile> {
-  const found = existsSync(path)
-    ? identify(await readHead(path), confs, candidateFormats(confs))
-    : undefined;
-  if (found !== undefined && found.kind !== 'empty') return found;
+  const log = await teller.tell(path, []);
+  if (log !== undefined) return [log];
   throw new InputError(
     `${path}: expected a log with lines, or an access_log of the configuration, found neither\n` +
       '  Name it in the configuration, or start when it has lines.',
     EXIT.noInput,
+  );
+}
+
+/** Of access logs that hold the same requests, the one that tells most; of equal ones, the file. */
+function kept(
+  found: readonly TailLog[],
+  live: readonly LivePlan[],
+  confs: readonly NginxConf[],
+  allLogs: boolean,
+): Pick<TailLogs, 'access' | 'leftOut' | 'liveLeftOut'> {
+  const files = found.filter((log) => log.kind === 'access');
+  if (allLogs) return { access: files, leftOut: [], liveLeftOut: [] };
+  const all = [...files, ...live.flatMap(({ access }) => access)];
+  const twins = withoutTwins(
+    all.map(({ file }) => file),
+    confs,
+  );
+  const isKept = (log: AccessLog): boolean => twins.kept.includes(log.file);
+  return {
+    access: files.filter(isKept),
+    leftOut: twins.leftOut
+      .filter(({ file }) => files.some((log) => log.file === file))
+      .map(({ file, because }) => ({
+        path: file.head.path,
+        reason: `holds the same requests as ${because.head.path}`,
+      })),
+    liveLeftOut: all.filter((log) => !files.includes(log) && !isKept(log)),
+  };
+}
+
+function nothingToFollow(conf: NginxConf): InputError {
+  return new InputError(
+    `${conf.path}: expected an access_log or error_log that is a file, found none\n` +
+      '  Name the logs: limitlens tail --conf FILE ACCESS_LOG --error-log ERROR_LOG, or - for standard\n' +
+      '  input, or --syslog udp://ADDRESS:PORT for what nginx sends by syslog.',
+    EXIT.usage,
   );
 }

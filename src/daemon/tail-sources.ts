@@ -7,17 +7,19 @@
  *
  * Not here: reading (tail-reader.ts), what the lines mean (../pipeline/lanes.ts).
  */
-import { LogClock, type LogZone } from '../../parsers/time.js';
 import { AccessLane, ErrorLane, runLanes, type LineSink } from '../pipeline/lanes.js';
 import type { LineFeed } from '../replay/access-feed.js';
 import type { ReplaySession } from '../replay/session.js';
 import { LineQueue } from './line-queue.js';
-import type { AccessLog, ErrorLog, TailLogs } from './tail-logs.js';
+import { LateClock, type ZoneFinder } from './log-zone.js';
+import type { LogList } from './tail-log.js';
 import type { TailSourceState } from './tail-state.js';
 
 export interface TailSource {
+  /** Path of its log. */
   readonly name: string;
   readonly sourceId: string;
+  readonly isLive: boolean;
   readonly queue: LineQueue;
   readonly lane: AccessLane | ErrorLane;
   /** undefined for an error log. */
@@ -27,14 +29,14 @@ export interface TailSource {
 export class TailSources {
   readonly #session: ReplaySession;
   readonly #sink: LineSink;
-  readonly #logs: readonly (ErrorLog | AccessLog)[];
-  readonly #zone: LogZone;
+  readonly #logs: LogList;
+  readonly #zone: ZoneFinder;
   readonly #sources = new Map<string, TailSource>();
 
-  constructor(session: ReplaySession, sink: LineSink, logs: TailLogs, zone: LogZone) {
+  constructor(session: ReplaySession, sink: LineSink, logs: LogList, zone: ZoneFinder) {
     this.#session = session;
     this.#sink = sink;
-    this.#logs = [...logs.errors, ...logs.access];
+    this.#logs = logs;
     this.#zone = zone;
   }
 
@@ -42,21 +44,30 @@ export class TailSources {
     return this.#sources.get(sourceId);
   }
 
-  /** A source of a log that lines have come from for the first time. */
-  add(name: string, sourceId: string, offset: number): TailSource {
-    const index = this.#logs.findIndex(({ path }) => path === name);
-    const log = this.#logs[index]!;
-    const queue = new LineQueue(offset);
-    const clock = new LogClock(this.#zone);
+  /** The sources of a log, oldest first. */
+  of(name: string): TailSource[] {
+    return [...this.#sources.values()].filter((source) => source.name === name);
+  }
+
+  /**
+   * A source of a log that lines have come from for the first time.
+   *
+   * @param isLive whether its lines can't be read again: they are handed on one step later
+   */
+  add(name: string, sourceId: string, offset: number, isLive = false): TailSource {
+    const log = this.#logs.get(name)!;
+    const number = this.#logs.numberOf(name);
+    const queue = new LineQueue(offset, isLive);
+    const clock = new LateClock(this.#zone);
     const common = [name, queue, this.#session, this.#sink, log.isPrefixed] as const;
     let source: TailSource;
     if (log.kind === 'error') {
-      const lane = new ErrorLane(...common, clock, index);
-      source = { name, sourceId, queue, lane, feed: undefined };
+      const lane = new ErrorLane(...common, clock, number);
+      source = { name, sourceId, isLive, queue, lane, feed: undefined };
     } else {
       const feed = this.#session.accessFeed(log.file.scanner, log.file.servers);
-      const lane = new AccessLane(...common, feed, clock, index);
-      source = { name, sourceId, queue, lane, feed };
+      const lane = new AccessLane(...common, feed, clock, number);
+      source = { name, sourceId, isLive, queue, lane, feed };
     }
     this.#sources.set(sourceId, source);
     return source;
@@ -64,6 +75,8 @@ export class TailSources {
 
   /** Hands on all lines up to this moment, in order of time, error logs first. */
   async handOn(untilMs: number): Promise<void> {
+    // Not even looked at: the zone of their times may not be known yet.
+    if (untilMs <= 0) return;
     const inOrder = this.#inOrder();
     for (const { lane } of inOrder) {
       if (lane.timeMs === Infinity) lane.timeMs = lane.lastMs;
@@ -83,17 +96,23 @@ export class TailSources {
     }
   }
 
+  /** The state has been stored: what it holds of live lines may be handed on. */
+  showLive(): void {
+    for (const { queue } of this.#sources.values()) queue.show();
+  }
+
   /** Forgets sources that have given all their lines and will give no more. */
   drop(isOver: (sourceId: string) => boolean): void {
-    for (const [id, { lane }] of this.#sources) {
-      if (lane.timeMs === Infinity && isOver(id)) this.#sources.delete(id);
+    for (const [id, { lane, isLive }] of this.#sources) {
+      if (!isLive && lane.timeMs === Infinity && isOver(id)) this.#sources.delete(id);
     }
   }
 
   snapshot(): TailSourceState[] {
-    return [...this.#sources.values()].map(({ name, sourceId, queue, lane, feed }) => ({
+    return [...this.#sources.values()].map(({ name, sourceId, isLive, queue, lane, feed }) => ({
       name,
       sourceId,
+      isLive,
       ...queue.left(lane.timeMs !== Infinity),
       reachedMs: Number.isFinite(lane.lastMs) ? lane.lastMs : null,
       order: feed?.order ?? 0,
@@ -101,10 +120,11 @@ export class TailSources {
   }
 
   restore(states: readonly TailSourceState[]): void {
-    for (const { name, sourceId, offset, lines, reachedMs, order } of states) {
-      if (!this.#logs.some(({ path }) => path === name)) continue;
-      const { queue, lane, feed } = this.add(name, sourceId, offset);
+    for (const { name, sourceId, isLive, offset, lines, reachedMs, order } of states) {
+      if (this.#logs.get(name) === undefined) continue;
+      const { queue, lane, feed } = this.add(name, sourceId, offset, isLive === true);
       queue.refill(lines);
+      queue.show();
       lane.lastMs = reachedMs ?? -Infinity;
       lane.timeMs = Infinity;
       if (feed !== undefined) feed.order = order;
@@ -113,6 +133,6 @@ export class TailSources {
 
   #inOrder(): TailSource[] {
     const all = [...this.#sources.values()];
-    return this.#logs.flatMap(({ path }) => all.filter(({ name }) => name === path));
+    return this.#logs.inOrder.flatMap(({ path }) => all.filter(({ name }) => name === path));
   }
 }

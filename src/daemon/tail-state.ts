@@ -6,11 +6,13 @@
  *
  * Units: bytes of content, epoch milliseconds.
  */
+import type { LogZone } from '../../parsers/time.js';
 import type { AggregatorSnapshot } from '../aggregate/aggregator.js';
 import type { LogProgress } from '../input/follow-progress.js';
 import type { EngineState } from '../replay/engine-state.js';
 import type { SessionState } from '../replay/session-state.js';
 import type { SourceRange } from '../store/write-ahead.js';
+import type { ToldLog } from './tail-log.js';
 
 /** The bytes of one source that a step reads. */
 export interface TailRange extends SourceRange {
@@ -18,12 +20,17 @@ export interface TailRange extends SourceRange {
   readonly name: string;
   /** Lines up to this time are handed on; null for all of them, and then the replay is drained. */
   readonly untilMs: number | null;
+  /** Received, not read: not to be had again. Its lines are handed on by the next step. */
+  readonly isLive?: boolean;
+  /** What the log is, where this step read from it for the first time. */
+  readonly log?: ToldLog;
 }
 
 /** A source whose lines are handed on, oldest source of a log first. */
 export interface TailSourceState {
   readonly name: string;
   readonly sourceId: string;
+  readonly isLive?: boolean;
   /** Offset of the first line that waits, and the lines in base64. */
   readonly offset: number;
   readonly lines: string;
@@ -41,6 +48,10 @@ export interface TailState extends SessionState {
     readonly aggregates: AggregatorSnapshot;
     readonly logs: readonly LogProgress[];
     readonly sources: readonly TailSourceState[];
+    /** Logs that the configuration does not tell of, as they were told by their content. */
+    readonly told?: readonly ToldLog[];
+    /** Of the error logs' times; null while it is not known. */
+    readonly zone?: LogZone | null;
     /** Time of the newest line seen; null before the first. */
     readonly newestMs: number | null;
     readonly isDrained: boolean;

@@ -8,7 +8,7 @@
  */
 import { readdir, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { hasWildcard, segmentPattern } from '../../parsers/conf/glob.js';
+import { hasWildcard, matchesGlob, segmentPattern } from '../../parsers/conf/glob.js';
 import { FollowedLog } from './follow.js';
 import type { FollowOptions, PollLimits } from './follow-options.js';
 import {
@@ -25,6 +25,8 @@ export class FollowedLogs {
   readonly #patterns: readonly string[];
   readonly #options: FollowOptions;
   readonly #logs = new Map<string, FollowedLog>();
+  /** Of logs that are not followed yet. */
+  #known: readonly KnownLog[];
 
   /**
    * @param patterns paths, and patterns of them as glob(3) takes them
@@ -32,6 +34,7 @@ export class FollowedLogs {
    */
   constructor(patterns: readonly string[], options: FollowOptions = {}) {
     this.#patterns = patterns;
+    this.#known = options.known ?? [];
     this.#options = { ...options, buffer: options.buffer ?? new ReadBuffer() };
   }
 
@@ -68,7 +71,7 @@ export class FollowedLogs {
    * @returns whether any gave lines: then poll again, else wait to be woken
    */
   async poll(onLine: OnLine, limits?: PollLimits): Promise<boolean> {
-    await this.#expand();
+    await this.find();
     let hasLines = false;
     for (const log of this.logs) {
       if (await log.poll(onLine, limits)) hasLines = true;
@@ -80,26 +83,28 @@ export class FollowedLogs {
     for (const log of this.logs) await log.close();
   }
 
-  async #expand(): Promise<void> {
+  /** Looks for logs that have come, and lets go of matches that are gone for good. */
+  async find(): Promise<void> {
+    const found = new Set<string>();
     for (const pattern of this.#patterns) {
       const paths = hasWildcard(pattern) ? await this.#matchesOf(pattern) : [pattern];
-      for (const path of paths) await this.#follow(path);
+      for (const path of paths) {
+        found.add(path);
+        await this.#follow(path);
+      }
+    }
+    for (const [path, log] of this.#logs) {
+      if (found.has(path) || !log.isGone) continue;
+      this.#logs.delete(path);
+      await log.close();
     }
   }
 
   /** What a pattern matches, and what it matched before: that may be without a name just now. */
   async #matchesOf(pattern: string): Promise<readonly string[]> {
-    const known = (this.#options.known ?? []).map(({ name }) => name);
-    const segments = pattern.split('/');
-    const before = known.filter((name) => {
-      const parts = name.split('/');
-      return (
-        parts.length === segments.length &&
-        segments.every((segment, i) => segmentPattern(segment).test(parts[i]!))
-      );
-    });
-    const found = await expandPattern(pattern);
-    return [...new Set([...before, ...found])].filter((path) => !isRotatedName(basename(path)));
+    const known = this.#known.map(({ name }) => name);
+    const before = known.filter((name) => matchesGlob(pattern, name) && !isRotated(name));
+    return [...new Set([...before, ...(await expandPattern(pattern))])];
   }
 
   async #follow(path: string): Promise<void> {
@@ -108,7 +113,9 @@ export class FollowedLogs {
     for (const other of this.#logs.keys()) {
       if ((await realpath(other).catch(() => other)) === resolved) return;
     }
-    const known = (this.#options.known ?? []).filter((log) => isOf(log, path));
+    const known = this.#known.filter((log) => isOf(log, path));
+    // Each is told once: a log of that name that comes later is another one.
+    this.#known = this.#known.filter((log) => !known.includes(log));
     this.#logs.set(path, new FollowedLog(path, { ...this.#options, known }));
   }
 }
@@ -131,8 +138,12 @@ function fixedFolder(pattern: string): string {
   return fixed.join('/') || (pattern.startsWith('/') ? '/' : '.');
 }
 
-/** Paths that a pattern matches; folders that cannot be listed match nothing. */
-async function expandPattern(pattern: string): Promise<string[]> {
+function isRotated(path: string): boolean {
+  return isRotatedName(basename(path));
+}
+
+/** Logs that a pattern matches, rotated ones left out; folders that cannot be listed match nothing. */
+export async function expandPattern(pattern: string): Promise<string[]> {
   let found = [pattern.startsWith('/') ? '/' : '.'];
   for (const segment of pattern.split('/').filter((part) => part !== '')) {
     const next: string[] = [];
@@ -142,7 +153,7 @@ async function expandPattern(pattern: string): Promise<string[]> {
     }
     found = next;
   }
-  return found.sort();
+  return found.filter((path) => !isRotated(path)).sort();
 }
 
 async function matchingNames(folder: string, segment: string): Promise<readonly string[]> {

@@ -82,6 +82,11 @@ export class FollowedLog {
     return this.#problem;
   }
 
+  /** Nothing is there, and nothing is held open any more. */
+  get isGone(): boolean {
+    return this.#isMissing && this.#sources.all.length === 0;
+  }
+
   /** Bytes seen by the last poll and not given yet. */
   get lagBytes(): number {
     return this.#sources.lagBytes;

@@ -10,6 +10,7 @@
 import { Worker } from 'node:worker_threads';
 import { EXIT, InputError } from '../errors.js';
 import type { OnLine } from './follow-progress.js';
+import type { LiveInput } from './live-lines.js';
 import { syslogLineStart } from './syslog-message.js';
 import type { FromWorker, SyslogAddress, ToWorker, WorkerOptions } from './syslog-worker.js';
 
@@ -43,7 +44,7 @@ interface Block {
 }
 
 /** A listening receiver. Made by receiveSyslog(). */
-export class SyslogReceiver {
+export class SyslogReceiver implements LiveInput {
   /** The source of all its lines. */
   readonly sourceId: string;
   readonly counters: SyslogCounters = {
@@ -102,6 +103,10 @@ export class SyslogReceiver {
     const stopped = new Promise<void>((resolve) => (this.#onStopped = resolve));
     this.#post({ kind: 'stop' });
     await stopped;
+  }
+
+  get hasEnded(): boolean {
+    return this.#isStopping;
   }
 
   handle(message: FromWorker): void {

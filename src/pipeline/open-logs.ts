@@ -98,7 +98,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-function forcedFormat(given: string, confs: readonly NginxConf[]): LineScanner {
+export function forcedFormat(given: string, confs: readonly NginxConf[]): LineScanner {
   const named =
     confs.map((conf) => conf.logFormats.get(given)).find((format) => format !== undefined) ??
     predefinedFormat(given);
