@@ -132,7 +132,31 @@ export const METRICS = {
     name: 'limitlens_store_pending_bytes',
     type: 'gauge',
     labels: [],
-    help: 'Bytes that wait for the store.',
+    help: 'Bytes in the spool that wait for the store.',
+  },
+  spoolCapacity: {
+    name: 'limitlens_spool_capacity_bytes',
+    type: 'gauge',
+    labels: [],
+    help: 'Bytes that may wait for the store before reading stops.',
+  },
+  backpressure: {
+    name: 'limitlens_backpressure',
+    type: 'gauge',
+    labels: [],
+    help: '1 while reading has stopped since the spool is full, else 0.',
+  },
+  storeUp: {
+    name: 'limitlens_store_up',
+    type: 'gauge',
+    labels: [],
+    help: '1 while the store takes what is sent, 0 while it does not.',
+  },
+  storeRetries: {
+    name: 'limitlens_store_retries_total',
+    type: 'counter',
+    labels: [],
+    help: 'Requests to the store that were sent again after a failure that may pass.',
   },
   alerts: {
     name: 'limitlens_alerts',

@@ -5,16 +5,24 @@
  * Every option has an environment variable of the same name, LIMITLENS_….
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import {
+  alertRulesCommand,
+  alertsCommand,
+  type AlertsOptions,
+  type RulesChoice,
+} from './commands/alerts.js';
 import { checkCommand, checkConfigCommand } from './commands/check.js';
 import { applyConfig } from './commands/config-options.js';
 import { dryRunCommand } from './commands/dry-run.js';
 import { explainCommand } from './commands/explain.js';
 import { importCommand } from './commands/import.js';
 import { Output } from './commands/output.js';
+import type { PrivacyChoice } from './commands/privacy-options.js';
 import { replay } from './commands/replay.js';
 import { reportCommand } from './commands/report.js';
 import { retriesCommand } from './commands/retries.js';
 import { sourcesCommand } from './commands/sources.js';
+import { serveCommand } from './commands/serve.js';
 import { DEFAULT_STORE } from './commands/store-choice.js';
 import { tailCommand, type TailCommandOptions } from './commands/tail.js';
 import { zonesCommand, zoneSizeCommand } from './commands/zones.js';
@@ -34,6 +42,13 @@ function duration(value: string): number {
   return Math.round(Number(match[1]) * units[match[2] ?? 's']!);
 }
 
+function byteSize(value: string): number {
+  const match = /^(\d+(?:\.\d+)?)(B|KiB|MiB|GiB)?$/.exec(value);
+  if (match === null) throw new InvalidArgumentError('Expected a size like 512MiB or 2GiB.');
+  const units: Record<string, number> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
+  return Math.round(Number(match[1]) * units[match[2] ?? 'B']!);
+}
+
 function wholeNumber(value: string): number {
   if (!/^\d{1,12}$/.test(value)) throw new InvalidArgumentError('Expected a whole number.');
   return Number(value);
@@ -41,7 +56,7 @@ function wholeNumber(value: string): number {
 
 /** An option with its environment variable: `--log-format` is LIMITLENS_LOG_FORMAT. */
 function option(flags: string, description: string): Option {
-  const name = /--([a-z-]+)/.exec(flags)![1]!;
+  const name = /--([a-z0-9-]+)/.exec(flags)![1]!;
   return new Option(flags, description).env(`LIMITLENS_${name.replaceAll('-', '_').toUpperCase()}`);
 }
 
@@ -128,9 +143,36 @@ function withStoreOptions(command: Command): Command {
     .addOption(option('--database <name>', 'database (default: limitlens)'));
 }
 
+function withPrivacyOptions(command: Command): Command {
+  return command
+    .addOption(
+      option('--privacy <how>', 'what is stored of addresses')
+        .choices(['keep', 'truncate', 'hash'])
+        .default('keep'),
+    )
+    .addOption(
+      option('--privacy-keys <which>', 'all hashes every key, not the addresses in them alone')
+        .choices(['addresses', 'all'])
+        .default('addresses'),
+    )
+    .addOption(
+      option('--privacy-ipv4-prefix <bits>', 'kept when truncating')
+        .argParser(wholeNumber)
+        .default(24),
+    )
+    .addOption(
+      option('--privacy-ipv6-prefix <bits>', 'kept when truncating')
+        .argParser(wholeNumber)
+        .default(48),
+    )
+    .addOption(
+      option('--privacy-key-file <file>', 'secret of the hash, and of the state between two steps'),
+    );
+}
+
 function addImport(limitlens: Command): void {
   const command = limitlens.command('import').description('logs into the store, each line once');
-  withStoreOptions(withLogOptions(command))
+  withPrivacyOptions(withStoreOptions(withLogOptions(command)))
     .addOption(option('--instance <name>', 'which nginx these logs are from').default('default'))
     .addOption(
       option('--threads <n>', '1 reads logs in the same thread that replays them')
@@ -144,7 +186,8 @@ function addImport(limitlens: Command): void {
       async (
         files: string[],
         options: LogOptions &
-          StoreOptions & {
+          StoreOptions &
+          PrivacyChoice & {
             instance: string;
             threads: number;
             deadLetter?: string;
@@ -158,19 +201,30 @@ function addImport(limitlens: Command): void {
     );
 }
 
-interface TailOptions extends LogOptions, StoreOptions {
+interface TailOptions extends LogOptions, StoreOptions, PrivacyChoice {
   readonly config?: string;
   readonly instance: string;
+  readonly syslog: string[];
+  readonly poll: boolean;
   readonly listen: string;
   readonly commitInterval: number;
+  readonly spool?: string;
+  readonly spoolMax: number;
   readonly retention: string[];
 }
 
 function addTail(limitlens: Command): Command {
   const command = limitlens.command('tail').description('logs into the store as they grow');
-  return withStoreOptions(withLogOptions(command))
+  return withPrivacyOptions(withStoreOptions(withLogOptions(command)))
     .addOption(option('--config <file>', 'limitlens.yaml: what is not given here'))
     .addOption(option('--instance <name>', 'which nginx these logs are from').default('default'))
+    .addOption(
+      repeatable(
+        '--syslog <address>',
+        'receive what nginx sends by syslog: udp://127.0.0.1:5514 or unix:/run/limitlens/syslog.sock',
+      ),
+    )
+    .option('--poll', 'look for new lines at a steady pace: for NFS and the like', false)
     .addOption(
       option('--listen <address:port>', 'where metrics and health are served').default(
         '127.0.0.1:9545',
@@ -180,6 +234,17 @@ function addTail(limitlens: Command): Command {
       option('--commit-interval <duration>', 'how often to store what has come')
         .argParser(duration)
         .default(5000, '5s'),
+    )
+    .addOption(
+      option(
+        '--spool <folder>',
+        'keeps what the store does not have yet (default: in the --store folder, or ./limitlens-spool)',
+      ),
+    )
+    .addOption(
+      option('--spool-max <size>', 'how much of that before reading stops')
+        .argParser(byteSize)
+        .default(512 * 2 ** 20, '512MiB'),
     )
     .addOption(
       repeatable('--retention <what=days>', 'aggregates=400d, keys=90d, samples=90d; or forever'),
@@ -197,9 +262,9 @@ function tailSettings(
 ): { files: readonly string[]; options: TailCommandOptions } {
   const { config } = tail.opts<TailOptions>();
   const logs = config === undefined ? files : applyConfig(tail, config, files);
-  const { commitInterval, ...rest } = readLogOptions(tail.opts<TailOptions>());
-  const version = readVersion();
-  return { files: logs, options: { ...rest, commitIntervalMs: commitInterval, version } };
+  const { commitInterval, spoolMax, ...rest } = readLogOptions(tail.opts<TailOptions>());
+  const own = { commitIntervalMs: commitInterval, spoolMaxBytes: spoolMax, version: readVersion() };
+  return { files: logs, options: { ...rest, ...own } };
 }
 
 /** What `limitlens tail --config FILE` would go by, with the environment of this process. */
@@ -251,6 +316,44 @@ function addReport(limitlens: Command): void {
           FilterOptions & { top: number; html?: string; format: 'text' | 'json' },
       ) => {
         await reportCommand(options, output);
+      },
+    );
+}
+
+function addTop(limitlens: Command): void {
+  const command = limitlens.command('top').description('what the limits do now, in a terminal');
+  withStoreOptions(command)
+    .addOption(option('--instance <name>', 'only this nginx'))
+    .addOption(
+      option('--interval <duration>', 'how often to look').argParser(duration).default(5000, '5s'),
+    )
+    .addOption(
+      option('--window <duration>', 'of time that rates are of')
+        .argParser(duration)
+        .default(60_000, '60s'),
+    )
+    .addOption(option('--top <n>', 'keys, with --once or JSON').argParser(wholeNumber).default(10))
+    .addOption(
+      new Option('--sort <order>', 'of keys').choices(['rejected', 'excess']).default('rejected'),
+    )
+    .option('--once', 'print one frame, for a pipe', false)
+    .option('--ascii', 'no other characters, whatever the locale', false)
+    .addOption(format('text', 'json'))
+    .action(
+      async (
+        options: StoreOptions & {
+          instance?: string;
+          interval: number;
+          window: number;
+          top: number;
+          sort: 'rejected' | 'excess';
+          once: boolean;
+          ascii: boolean;
+          format: 'text' | 'json';
+        },
+      ) => {
+        const { interval, window, ...rest } = options;
+        await topCommand({ ...rest, intervalMs: interval, windowMs: window }, output);
       },
     );
 }
@@ -437,6 +540,56 @@ function addRetries(limitlens: Command): void {
     );
 }
 
+function addAlerts(limitlens: Command): void {
+  const withNumbers = (command: Command): Command =>
+    command
+      .addOption(
+        repeatable(
+          '--threshold <name=value>',
+          'of an alert: NAME=5%, NAME.for=10m, NAME.window=1h, NAME.least=600, NAME=off',
+        ),
+      )
+      .addOption(option('--runbooks-url <url>', 'where the pages of alerts/runbooks can be read'));
+  const command = limitlens
+    .command('alerts')
+    .description('which alerts fire, asked of the store once: exit 1 if one does')
+    .enablePositionalOptions();
+  withNumbers(withStoreOptions(command))
+    .addOption(option('--instance <name>', 'only this nginx'))
+    .addOption(
+      option('--at <time>', 'at this time: ISO 8601, or 2h ago as 2h; else the newest stored'),
+    )
+    .addOption(format('text', 'json'))
+    .action(async (options: AlertsOptions) => {
+      process.exitCode = await alertsCommand(options, output);
+    });
+  withNumbers(
+    command.command('rules').description('the same alerts as rules of Prometheus'),
+  ).action(async (options: RulesChoice) => {
+    await alertRulesCommand(options, output);
+  });
+}
+
+/** Who may ask what listens, and how it is encrypted. */
+function withLoginOptions(command: Command): Command {
+  return command
+    .addOption(option('--http-token-file <file>', 'token to ask for; LIMITLENS_TOKEN holds one too'))
+    .addOption(option('--http-basic-file <file>', 'logins to ask for: user:password, one a line'))
+    .addOption(option('--tls-cert <file>', 'certificate chain, PEM'))
+    .addOption(option('--tls-key <file>', 'its key, PEM'));
+}
+
+function addServe(limitlens: Command): void {
+  const command = limitlens.command('serve').description('the dashboards as a page, over a store');
+  withLoginOptions(withStoreOptions(command))
+    .addOption(
+      option('--listen <address:port>', 'where the page is served').default('127.0.0.1:9546'),
+    )
+    .action(async (options: StoreOptions & { listen: string }) => {
+      process.exitCode = await serveCommand({ ...options, version: readVersion() }, output);
+    });
+}
+
 function addCheck(limitlens: Command): void {
   withLogOptions(
     limitlens
@@ -476,17 +629,22 @@ function program(): Command {
   const limitlens = new Command('limitlens')
     .description("what nginx's limit_req did, to whom and why")
     .version(readVersion())
+    // An option behind a subcommand is the subcommand's, also where its parent has one of that name.
+    .enablePositionalOptions()
     .showHelpAfterError('(limitlens help COMMAND tells more)')
     .exitOverride();
   addImport(limitlens);
   addTail(limitlens);
   addReport(limitlens);
+  addTop(limitlens);
   addReplay(limitlens);
   addExplain(limitlens);
   addZones(limitlens);
   addDryRun(limitlens);
   addSources(limitlens);
   addRetries(limitlens);
+  addAlerts(limitlens);
+  addServe(limitlens);
   addCheck(limitlens);
   return limitlens;
 }

@@ -5,22 +5,39 @@
  * decide all that waits and end with 0; a second signal ends at once, and the next start goes on
  * from the last step stored.
  */
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { RowTable } from '../aggregate/rows.js';
 import { TailMetrics } from '../metrics/tail-metrics.js';
 import { parseListen, serve } from '../metrics/http.js';
 import { JsonLog } from '../daemon/json-log.js';
+import { LiveInputs } from '../daemon/live-inputs.js';
 import type { LeftOutLog } from '../daemon/log-teller.js';
 import { findTailLogs } from '../daemon/tail-logs.js';
+import { TailStore } from '../daemon/tail-store.js';
 import { Tailer } from '../daemon/tailer.js';
 import { EXIT, type ExitCode } from '../errors.js';
+import { parseSyslogAddress } from '../input/syslog-address.js';
+import { TimedWaker } from '../input/watch.js';
 import { checkTimezone, readConfs } from '../pipeline/confs.js';
 import { openStore } from '../store/store.js';
+import { privacyOf, type PrivacyChoice } from './privacy-options.js';
 import { parseRetention } from './retention.js';
-import { checkStoreChoice, storeOptions, type StoreChoice } from './store-choice.js';
+import { checkStoreChoice, DEFAULT_STORE, storeOptions, type StoreChoice } from './store-choice.js';
 
 /** Long enough for the bytes of a few seconds, shorter than what service managers wait. */
 const LONGEST_DRAIN_MS = 60_000;
+const DEFAULT_SPOOL = './limitlens-spool';
+/** How often to look for new lines. */
+const READ_INTERVAL_MS = 500;
+/** The least time between two looks, however often the kernel tells of changes. */
+const READ_PAUSE_MS = 100;
+/** A record of the spool is closed early rather than hold more. */
+const MOST_ROWS_PER_RECORD = 50_000;
+/** What fails is kept in the spool anyway, and sent again from there. */
+const STORE_ATTEMPTS = 3;
 
-export interface TailCommandOptions extends StoreChoice {
+export interface TailCommandOptions extends StoreChoice, PrivacyChoice {
   readonly conf: readonly string[];
   readonly errorLog: readonly string[];
   readonly instance: string;
@@ -28,10 +45,17 @@ export interface TailCommandOptions extends StoreChoice {
   readonly timezone?: string;
   readonly logFormat?: string;
   readonly allLogs?: boolean;
+  /** Where to receive what nginx sends by syslog. */
+  readonly syslog: readonly string[];
+  /** Look for new lines at a steady pace only: file systems that tell of no change. */
+  readonly poll: boolean;
   readonly chunkBytes?: number;
   readonly listen: string;
   readonly commitIntervalMs: number;
   readonly retention: readonly string[];
+  /** Folder for what the store does not have yet; beside an embedded store by default. */
+  readonly spool?: string;
+  readonly spoolMaxBytes: number;
   readonly version: string;
 }
 
@@ -47,9 +71,11 @@ export async function checkTailOptions(
   checkTimezone(options.timezone);
   parseListen(options.listen);
   parseRetention(options.retention);
+  privacyOf(options);
   checkStoreChoice(options);
+  options.syslog.forEach(parseSyslogAddress);
   const confs = readConfs(options.conf).map(({ conf }) => conf);
-  await findTailLogs(files, options.errorLog, confs);
+  await findTailLogs(files, options.errorLog, confs, options);
 }
 
 /** @returns 0 after a drain, 74 when it did not end in time */
@@ -75,83 +101,132 @@ export async function tailCommand(
     zones: [...conf.reqZones.keys()],
     connZones: [...new Set(conf.ruleSets.flatMap((rules) => rules.connLimits.map((l) => l.zone)))],
   });
-  let isReady = false;
-  const retention = parseRetention(options.retention);
-  const store = await openStore({
-    ...storeOptions(options),
-    ...(retention === undefined ? {} : { retention }),
-    createIfMissing: true,
-  });
-  const tailer = new Tailer(store, {
+  let hasBegun = false;
+  const { tailStore, start } = await openTailStore(options, log, metrics);
+  const { spool } = tailStore;
+  const tailer = new Tailer({
     instance: options.instance,
     generations,
     logs,
     latenessMs: options.latenessMs,
     zone: options.timezone === undefined ? undefined : { iana: options.timezone },
     ...(options.chunkBytes === undefined ? {} : { mostBytes: options.chunkBytes }),
+    ...privacyOf(options),
     log,
-    onStored: (table, row) => metrics.stored(table, row),
-    onStoreError: () => {
-      isReady = false;
-      metrics.storeFailed();
-    },
+    spool,
   });
   const { server, address } = await serve(options.listen, {
-    isReady: () => isReady,
-    metrics: async () => ({ type: metrics.contentType, text: await metrics.text() }),
+    isReady: () => hasBegun && !tailStore.isAway,
+    metrics: async () => {
+      metrics.spool(spool.waitingBytes, options.spoolMaxBytes, spool.isFull, !tailStore.isAway);
+      return { type: metrics.contentType, text: await metrics.text() };
+    },
   });
+  const readMs = Math.min(READ_INTERVAL_MS, options.commitIntervalMs);
+  const pauseMs = Math.min(READ_PAUSE_MS, readMs);
+  const waker = new TimedWaker({ intervalMs: readMs, pauseMs });
+  const wake = (): void => {
+    waker.wake();
+  };
+  stop.onAsked = wake;
+  const inputs = await LiveInputs.open(logs, process.stdin, log, wake);
   log.info('listens', { address: address.address, port: address.port });
   try {
-    await tailer.begin();
+    tailStore.run();
+    await tailer.begin(start);
+    hasBegun = true;
     log.info('follows', { logs: [...logs.access, ...logs.errors].map(({ path }) => path) });
-    while (!stop.isAsked) {
+    tailer.receive(inputs.all);
+    let committedMs = Date.now();
+    while (!stop.isAsked && !tailer.hasEnded) {
+      if (tailStore.isHeld) {
+        await waker.wait();
+        continue;
+      }
+      if (!options.poll) waker.watch(tailer.folders);
       const isMore = await tailer.step();
-      if (!isReady) log.info('stored', { newestMs: tailer.newestMs });
-      isReady = true;
-      metrics.stepStored();
       for (const [source, lagBytes] of tailer.lagBytes) {
         metrics.source(source, tailer.newestMs, lagBytes, Date.now());
       }
-      if (!isMore) await stop.wait(options.commitIntervalMs);
+      const isDue = Date.now() - committedMs >= options.commitIntervalMs;
+      if (isDue || tailer.openRows >= MOST_ROWS_PER_RECORD) {
+        await tailer.commit({ isWhole: false });
+        committedMs = Date.now();
+      }
+      inputs.tellDrops();
+      if (!isMore) await waker.wait();
     }
     const bound = setTimeout(() => {
       log.error('did not drain in time; the next start goes on from the last step stored');
       process.exit(EXIT.io);
     }, LONGEST_DRAIN_MS);
-    await tailer.drain();
+    if (tailStore.isHeld) {
+      // All of the logs would have to be read to decide what waits, and there is no room.
+      await tailer.commit({ isWhole: true });
+      log.warn('ends without a drain, since the spool is full: the next start goes on');
+    } else await tailer.drain();
+    await tailStore.end();
     clearTimeout(bound);
     log.info('drained');
   } finally {
     server.close();
     server.closeAllConnections();
+    waker.close();
+    await inputs.close();
     await tailer.close();
-    await store.close();
+    await tailStore.close();
     stop.close();
   }
   return EXIT.ok;
 }
 
+async function openTailStore(
+  options: TailCommandOptions,
+  log: JsonLog,
+  metrics: TailMetrics,
+): ReturnType<typeof TailStore.open> {
+  const retention = parseRetention(options.retention);
+  const wait = async (ms: number): Promise<void> => {
+    metrics.storeRetried();
+    await pause(ms);
+  };
+  return TailStore.open({
+    instance: options.instance,
+    spoolPath: spoolPath(options),
+    isEmbedded: options.clickhouse === undefined,
+    spoolMaxBytes: options.spoolMaxBytes,
+    open: () =>
+      openStore({
+        ...storeOptions(options),
+        ...(retention === undefined ? {} : { retention }),
+        createIfMissing: true,
+        retryPolicy: { attempts: STORE_ATTEMPTS, wait },
+      }),
+    log,
+    events: {
+      onStored: (table, row) => metrics.stored(table as RowTable, row),
+      onInsert: (seconds) => metrics.inserted(seconds),
+      onFailure: () => metrics.storeFailed(),
+      onFirst: () => log.info('stored'),
+    },
+  });
+}
+
+/** Within the folder of an embedded store, so that the two stay together. */
+function spoolPath({ spool, store, clickhouse }: TailCommandOptions): string {
+  if (spool !== undefined) return spool;
+  return clickhouse === undefined ? join(store ?? DEFAULT_STORE, 'spool') : DEFAULT_SPOOL;
+}
+
 class StopSignal {
   isAsked = false;
   readonly #log: JsonLog;
-  #wake: (() => void) | undefined;
+  onAsked: () => void = () => undefined;
 
   constructor(log: JsonLog) {
     this.#log = log;
     process.on('SIGTERM', this.#take);
     process.on('SIGINT', this.#take);
-  }
-
-  async wait(ms: number): Promise<void> {
-    if (this.isAsked) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#wake = undefined;
   }
 
   close(): void {
@@ -163,6 +238,6 @@ class StopSignal {
     if (this.isAsked) process.exit(signal === 'SIGINT' ? 130 : 143);
     this.isAsked = true;
     this.#log.info('drains', { signal });
-    this.#wake?.();
+    this.onAsked();
   };
 }

@@ -1,79 +1,122 @@
 /**
- * The daemon's work: follows logs, replays them step by step, and stores each step exactly once.
+ * The daemon's work: follows logs, replays them step by step, and closes what became complete into
+ * records of the spool.
  *
- * A step reads what is there, writes down which bytes that was and up to which log time they are
- * handed on, replays them, inserts the rows that became complete, and commits the whole state: all
- * that waits included. A crash anywhere repeats the step from the state before it, with the same
- * bytes, to the same blocks.
+ * A step reads what is there, up to a log time hands it on to the replay, and touches no disk. A
+ * record closes the steps since the last one: their rows, which bytes they were and up to which log
+ * times they were handed on, and now and then the whole state of the replay, all that waits
+ * included. The record is in force when the spool has it; from then on the steps are counted, and a
+ * restart does them again from the newest state only to have the state, not the rows. What a crash
+ * cuts off before that has left nothing behind.
  *
- * Not here: when to step (../commands/tail.ts), what is stored (../aggregate), how (../store).
+ * Nothing that is stored depends on how steps and records are cut, only on bytes and log times.
+ *
+ * Not here: when to step (../commands/tail.ts), what is stored (../aggregate), how it comes into the
+ * store (spool-sender.ts), where to begin (tail-start.ts).
  */
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { LogZone } from '../../parsers/time.js';
 import { Aggregator } from '../aggregate/aggregator.js';
-import type { RowTable } from '../aggregate/rows.js';
+import { hasWildcard } from '../../parsers/conf/glob.js';
 import { EXIT, InputError } from '../errors.js';
 import { unreadLog, type KnownLog, type LogProgress } from '../input/follow-progress.js';
+import type { LiveInput } from '../input/live-lines.js';
 import type { LineSink } from '../pipeline/lanes.js';
+import type { Privacy } from '../pipeline/privacy.js';
+import { PrivateRows } from '../pipeline/private-rows.js';
+import type { StateSeal } from '../pipeline/state-seal.js';
 import { AccessFields } from '../replay/access-fields.js';
 import { discardUnheldKeys, restoreEngine, snapshotEngine } from '../replay/engine-state.js';
 import type { GenerationInput } from '../replay/generations.js';
 import { ReplaySession } from '../replay/session.js';
 import type { SessionState } from '../replay/session-state.js';
-import type { Store } from '../store/store.js';
-import type { Checkpoint, Intent, SourceProgress } from '../store/write-ahead.js';
+import { packState, type Checkpoint, type SourceProgress } from '../store/write-ahead.js';
 import type { JsonLog } from './json-log.js';
-import { StepRows } from './step-rows.js';
+import { LiveLogs, type LivePlan } from './live-logs.js';
+import { showsZone, ZoneFinder } from './log-zone.js';
+import { RecordRows } from './record-rows.js';
+import type { Spool } from './spool.js';
+import { codeOf } from './spool-files.js';
+import { LogList, logOf, type TailLog } from './tail-log.js';
 import type { TailLogs } from './tail-logs.js';
 import { TailReader } from './tail-reader.js';
 import { TailSources } from './tail-sources.js';
+import type { Start } from './tail-start.js';
 import type { TailRange, TailState } from './tail-state.js';
+import { rangesOf, type StepRange, type TailStep } from './tail-steps.js';
 
 /** How often bytes noted before a crash are looked for, and how long apart. */
 const MOST_TRIES = 20;
 const TRY_MS = 100;
-const FIRST_RETRY_MS = 500;
-const LONGEST_RETRY_MS = 30_000;
+/** How long apart a record is tried to be written to a disk that is full. */
+const DISK_RETRY_MS = 1000;
+/**
+ * A state is written when this many times its bytes have been read since the one before, so that
+ * writing states costs little beside reading, and reading again after a crash is short.
+ */
+const READ_PER_STATE = 4;
+/** And when this has passed: logs are not kept for ever. */
+const LONGEST_WITHOUT_STATE_MS = 60_000;
+/** And when each record would have to name more ranges than this. */
+const MOST_RANGES = 500;
+/** And this, where lines can't be read again: they are handed on from a state that holds them. */
+const LONGEST_LIVE_MS = 10_000;
 
 export interface TailerOptions {
   readonly instance: string;
   readonly generations: readonly GenerationInput[];
   readonly logs: TailLogs;
   readonly latenessMs: number;
-  readonly zone: LogZone;
+  /** Of the error logs' times; undefined to find it out from the access logs. */
+  readonly zone: LogZone | undefined;
   readonly mostBytes?: number;
+  readonly privacy: Privacy;
+  readonly seal: StateSeal;
   readonly log: JsonLog;
-  /** Rows as they were stored. */
-  readonly onStored: (table: RowTable, row: readonly unknown[]) => void;
-  readonly onStoreError: () => void;
+  readonly spool: Spool;
 }
 
 export class Tailer {
-  readonly #store: Store;
   readonly #options: TailerOptions;
-  readonly #rows = new StepRows();
+  readonly #rows = new RecordRows();
   readonly #session: ReplaySession;
   readonly #aggregator: Aggregator;
   readonly #sources: TailSources;
+  readonly #logs: LogList;
+  readonly #zone: ZoneFinder;
   #reader: TailReader | undefined;
+  #live: readonly LiveLogs[] = [];
+  /** Of the last record. */
   #sequence = 0;
+  /** Of the last state, and the steps since then, those of no record yet included. */
+  #base = 0;
+  #ranges: StepRange[] = [];
+  #openSteps = 0;
+  #bytesSinceState = 0;
+  /** A record begins with a state: what there was before it need not be read again. */
+  #stateBytes = 0;
+  #stateAtMs = -Infinity;
   #oldSources: readonly SourceProgress[] = [];
   #isDrained = true;
 
-  constructor(store: Store, options: TailerOptions) {
-    this.#store = store;
+  constructor(options: TailerOptions) {
     this.#options = options;
     const { logs } = options;
+    const access = [...logs.access, ...logs.live.flatMap((plan) => plan.access)];
+    const errors = [...logs.errors, ...logs.live.map((plan) => plan.errors)];
+    // Those of patterns and folders are not known yet.
+    const mayGrow = logs.patterns.some(hasWildcard);
+    const mixed = access.filter((log) => log.isPrefixed).length;
     const notes: string[] = [];
     this.#session = new ReplaySession({
       generations: options.generations,
       isAudit: false,
       latenessMs: options.latenessMs,
-      usesConnection: logs.access.every(({ file }) => new AccessFields(file.scanner).hasConnection),
-      hasErrorLog: logs.errors.length > 0,
-      isErrorLogAlone: logs.access.length === 0,
-      errorLogCount: logs.errors.length + logs.access.filter((log) => log.isPrefixed).length,
+      usesConnection: access.every(({ file }) => new AccessFields(file.scanner).hasConnection),
+      hasErrorLog: logs.errors.length > 0 || logs.live.some((plan) => plan.hasErrorLog),
+      isErrorLogAlone: access.length === 0 && !mayGrow,
+      errorLogCount: mayGrow ? Infinity : errors.length + mixed,
       details: 'refused',
       onDecision: (event) => this.#aggregator.decide(event),
       onUnmatchedLine: (line) => this.#aggregator.unmatchedLine(line),
@@ -87,10 +130,22 @@ export class Tailer {
     });
     this.#aggregator = new Aggregator(this.#session, {
       instance: options.instance,
-      sink: this.#rows,
+      sink: new PrivateRows(this.#rows, options.privacy),
     });
     for (const note of notes) this.#aggregator.note(note);
-    this.#sources = new TailSources(this.#session, this.#lineSink(), logs, options.zone);
+    this.#logs = new LogList([...logs.errors, ...logs.access]);
+    const mayShow = access.some(({ file }) => showsZone(file.scanner));
+    this.#zone = new ZoneFinder(
+      options.zone ?? (mayShow || mayGrow ? undefined : 'system'),
+      (offsetMinutes) => {
+        options.log.warn(
+          "the access logs show another offset from UTC than the error logs' times are read with; " +
+            'give --timezone with the name of the zone',
+          { offsetMinutes },
+        );
+      },
+    );
+    this.#sources = new TailSources(this.#session, this.#lineSink(), this.#logs, this.#zone);
   }
 
   get lagBytes(): ReadonlyMap<string, number> {
@@ -106,57 +161,153 @@ export class Tailer {
     return this.#started.newestMs;
   }
 
+  /** Rows that became complete and are in no record yet. */
+  get openRows(): number {
+    return this.#rows.count;
+  }
+
   /**
-   * Takes up the last state, and finishes the step that a crash interrupted.
+   * Takes up the last state, and does the steps after it again.
    *
    * @throws InputError for a state that this configuration cannot go on from
    */
-  async begin(): Promise<void> {
-    const { instance, log } = this.#options;
-    const checkpoint = await this.#store.checkpoint(instance);
-    const pending = await this.#store.pendingIntent(instance);
-    const ranges = (pending?.ranges ?? []) as readonly TailRange[];
-    if (ranges.some((range) => range.untilMs === undefined)) {
-      throw new InputError(
-        `an import into instance "${instance}" was interrupted (begun by ${pending!.startedBy})\n` +
-          '  Run that import again first: it goes on without counting anything twice.',
-        EXIT.io,
-      );
-    }
-    const known = this.#takeUp(checkpoint);
+  async begin({ checkpoint, steps, closed }: Start): Promise<void> {
+    const { log } = this.#options;
+    const known = this.#takeUp(checkpoint, steps.length > 0);
     const isKnown = new Set(known.map(({ sourceId }) => sourceId));
-    const fresh = ranges.filter((range) => !isKnown.has(range.sourceId));
-    const { zone, mostBytes } = this.#options;
-    this.#reader = new TailReader(this.#options.logs, this.#sources, {
-      known: [...known, ...fresh.map(({ name, sourceId }) => unreadLog(name, sourceId))],
-      zone,
+    const fresh = new Map<string, string>();
+    const again = steps.flatMap(({ ranges }) => ranges);
+    for (const { sourceId, name, isLive } of again) {
+      if (!isKnown.has(sourceId) && isLive !== true) fresh.set(sourceId, name);
+    }
+    const { logs, mostBytes } = this.#options;
+    const reader = new TailReader(this.#logs, this.#sources, {
+      known: [...known, ...[...fresh].map(([id, name]) => unreadLog(name, id))],
+      patterns: logs.patterns,
+      teller: logs.teller,
+      zone: this.#zone,
+      onLog: (found) => log.info('follows another log', { path: found.path, kind: found.kind }),
       ...(mostBytes === undefined ? {} : { mostBytes }),
       onNotice: ({ kind, path, message }) => {
         if (kind === 'lost') log.error(message, { kind, path });
         else log.info(message, { kind, path });
       },
     });
-    const state = checkpoint === undefined ? undefined : tailOf(checkpoint);
-    this.#reader.newestMs = state?.tail.newestMs ?? -Infinity;
-    if (pending !== undefined) await this.#finish(pending, ranges);
+    this.#reader = reader;
+    const state = checkpoint === undefined ? undefined : tailOf(checkpoint, this.#options.seal);
+    reader.newestMs = state?.tail.newestMs ?? -Infinity;
+    for (const told of state?.tail.told ?? []) reader.addLog(logOf(told));
+    for (const { log: told } of again) if (told !== undefined) reader.addLog(logOf(told));
+    if (again.some(({ isLive }) => isLive === true)) {
+      log.error('lines that were received after the last state are gone', {
+        sources: [...new Set(again.filter((range) => range.isLive).map(({ name }) => name))],
+      });
+    }
+    if (steps.length > 0) {
+      log.info('reads again what was read after the last state', { steps: steps.length });
+    }
+    for (const [i, step] of steps.entries()) {
+      await this.#stepAgain(step);
+      if (steps[i + 1]?.sequence === step.sequence) continue;
+      if (step.sequence > closed) await this.commit({ isWhole: false });
+      else this.#forget(step.sequence);
+    }
   }
 
-  /** Reads, replays and stores what is there. @returns whether there may be more at once */
+  /** Reads and replays what is there. @returns whether there may be more at once */
   async step(): Promise<boolean> {
     const { ranges, untilMs, isSpent } = await this.#started.gather();
     if (ranges.length === 0) return false;
-    const whole = ranges.map((range): TailRange => ({ ...range, untilMs }));
-    await this.#perform(await this.#begin(whole), untilMs);
+    this.#note(ranges, untilMs);
+    await this.#handOn(untilMs);
     return isSpent;
   }
 
-  /** Reads and hands on all that is there, decides all that waits, and stores it. */
+  /** Folders whose changes are worth a step. */
+  get folders(): readonly string[] {
+    return this.#started.folders;
+  }
+
+  /** Takes what comes through these from now on. */
+  receive(inputs: readonly { readonly plan: LivePlan; readonly input: LiveInput }[]): void {
+    const { confs, liveLeftOut, teller } = this.#options.logs;
+    this.#live = inputs.map(({ plan, input }) => {
+      const logs = [plan.errors, ...plan.access.filter((log) => !liveLeftOut.includes(log))];
+      for (const log of logs) this.#logs.add(log);
+      return new LiveLogs(plan, input, confs, liveLeftOut, {
+        onLog: (log) => {
+          if (teller.twinOf(log, this.#logs.all) !== undefined) return false;
+          this.#started.addLog(log);
+          return true;
+        },
+        onLine: (...line) => {
+          this.#started.live(...line);
+        },
+      });
+    });
+    this.#started.receive(this.#live);
+  }
+
+  /** All that was to come has come: there are but live inputs, and those have ended. */
+  get hasEnded(): boolean {
+    const { live, patterns } = this.#options.logs;
+    return live.length > 0 && patterns.length === 0 && this.#live.every((l) => l.input.hasEnded);
+  }
+
+  /** Reads and hands on all that is there, and decides all that waits. */
   async drain(): Promise<void> {
+    for (const { input } of this.#live) await input.close();
     while (await this.step());
+    if (this.#live.length > 0) {
+      // Lines received are handed on from a state that holds them.
+      await this.commit({ isWhole: true });
+      this.#started.receive([]);
+    }
     const { ranges } = await this.#started.gather();
-    if (this.#isDrained && ranges.length === 0) return;
-    const whole = ranges.map((range): TailRange => ({ ...range, untilMs: null }));
-    await this.#perform(await this.#begin(whole), Infinity);
+    if (!this.#isDrained || ranges.length > 0) {
+      this.#note(ranges, null);
+      await this.#handOn(Infinity);
+    }
+    await this.commit({ isWhole: true });
+  }
+
+  /**
+   * Closes a record; when it returns, the steps so far are counted, whatever happens.
+   *
+   * @param isWhole with the state, whether it is due or not
+   */
+  async commit({ isWhole }: { readonly isWhole: boolean }): Promise<void> {
+    if (this.#openSteps === 0) {
+      if (!isWhole || this.#ranges.length === 0) return;
+      // Each record has a step, so that sequences have no gaps.
+      this.#note([], 0);
+    }
+    // Lines that were received can't be read again.
+    const hasState = isWhole || this.#isStateDue || this.#ranges.some(({ isLive }) => isLive);
+    const sequence = this.#sequence + 1;
+    const checkpoint = hasState ? this.#checkpoint(sequence) : undefined;
+    const state =
+      checkpoint === undefined ? undefined : await packState(checkpoint.sources, checkpoint.state);
+    const place = {
+      version: 1,
+      sequence,
+      base: state === undefined ? this.#base : sequence,
+      ranges: [...this.#ranges],
+      startedBy: `${hostname()}, process ${process.pid}`,
+      sources: checkpoint?.sources ?? [],
+      logTimeMs: checkpoint?.logTimeMs ?? 0,
+    } as const;
+    const tables = this.#rows.tables();
+    await this.#insist(() => this.#options.spool.append(place, tables, state));
+    this.#forget(sequence);
+    if (state === undefined) return;
+    this.#base = sequence;
+    this.#ranges = [];
+    this.#bytesSinceState = 0;
+    this.#stateBytes = checkpoint!.state.length;
+    this.#stateAtMs = performance.now();
+    this.#sources.showLive();
+    this.#started.stored();
   }
 
   async close(): Promise<void> {
@@ -164,22 +315,27 @@ export class Tailer {
   }
 
   /** @returns what is known of the logs */
-  #takeUp(checkpoint: Checkpoint | undefined): readonly KnownLog[] {
+  #takeUp(checkpoint: Checkpoint | undefined, hasSteps: boolean): readonly KnownLog[] {
     if (checkpoint === undefined) return [];
     this.#sequence = checkpoint.sequence;
+    this.#base = checkpoint.sequence;
+    this.#stateBytes = checkpoint.state.length;
+    this.#stateAtMs = performance.now();
     this.#oldSources = checkpoint.sources;
-    const state = tailOf(checkpoint);
+    const state = tailOf(checkpoint, this.#options.seal);
     if (state === undefined) {
-      this.#session.restore(JSON.parse(checkpoint.state) as SessionState);
+      this.#session.restore(JSON.parse(this.#options.seal.open(checkpoint.state)) as SessionState);
       return checkpoint.sources;
     }
     const { tail } = state;
     this.#isDrained = tail.isDrained;
+    if (!tail.isDrained) this.#zone.resume(tail.zone ?? undefined);
+    for (const told of tail.told ?? []) this.#takeUpLog(logOf(told), tail.logs);
     if (tail.rules === rulesOf(this.#session)) {
       restoreEngine(this.#session, tail.engine);
       this.#aggregator.restore(tail.aggregates);
       discardUnheldKeys(this.#session, tail.engine);
-    } else if (tail.isDrained) {
+    } else if (tail.isDrained && !hasSteps) {
       this.#session.restore(state);
     } else {
       throw new InputError(
@@ -193,54 +349,72 @@ export class Tailer {
     return tail.logs;
   }
 
-  /** The step of before a crash, with its own bytes. */
-  async #finish(intent: Intent, ranges: readonly TailRange[]): Promise<void> {
-    const { log } = this.#options;
-    log.info('finishes the step that was interrupted', { sequence: intent.sequence });
-    for (const { name, sourceId, fromByte } of ranges) {
+  /** A log that was followed before; one with the same requests that was not stays left out. */
+  #takeUpLog(log: TailLog, known: readonly KnownLog[]): void {
+    const { teller } = this.#options.logs;
+    const others = this.#logs.all.filter(({ path }) => !known.some(({ name }) => name === path));
+    const twin = log.kind === 'access' ? teller.twinOf(log, others) : undefined;
+    if (twin !== undefined) {
+      this.#logs.remove(twin.path);
+      teller.exclude(twin.path);
+    }
+    this.#logs.add(log);
+  }
+
+  /** A step of before a crash, with its own bytes. */
+  async #stepAgain({ ranges, untilMs }: TailStep): Promise<void> {
+    const files = ranges.filter((range) => range.isLive !== true);
+    for (const { name, sourceId, fromByte } of files) {
       if (this.#sources.get(sourceId) === undefined) this.#sources.add(name, sourceId, fromByte);
     }
-    let isWhole = await this.#started.gatherAgain(ranges);
+    let isWhole = await this.#started.gatherAgain(files);
     for (let n = 1; n < MOST_TRIES && !isWhole; n++) {
       await pause(TRY_MS);
-      isWhole = await this.#started.gatherAgain(ranges);
+      isWhole = await this.#started.gatherAgain(files);
     }
-    if (!isWhole) log.error('bytes of the interrupted step are gone', { ranges });
-    const untilMs = ranges[0]?.untilMs ?? Infinity;
-    await this.#perform(intent, untilMs);
+    if (!isWhole) this.#options.log.error('bytes read before are gone', { ranges });
+    this.#note(ranges, untilMs);
+    await this.#handOn(untilMs ?? Infinity);
   }
 
-  async #begin(ranges: readonly TailRange[]): Promise<Intent> {
-    const intent: Intent = {
-      instance: this.#options.instance,
-      sequence: this.#sequence + 1,
-      ranges,
-      startedBy: `${hostname()}, process ${process.pid}`,
-    };
-    await this.#insist(() => this.#store.begin(intent));
-    return intent;
+  /** Notes a step of the record to come. */
+  #note(read: readonly Omit<TailRange, 'untilMs'>[], untilMs: number | null): void {
+    const place = { untilMs, sequence: this.#sequence + 1, step: this.#openSteps };
+    this.#ranges.push(...rangesOf(read, place));
+    this.#openSteps++;
+    for (const { fromByte, toByte } of read) this.#bytesSinceState += toByte - fromByte;
   }
 
-  async #perform(intent: Intent, untilMs: number): Promise<void> {
-    const isDrain = untilMs === Infinity;
+  async #handOn(untilMs: number): Promise<void> {
+    this.#isDrained = untilMs === Infinity;
+    if (this.#isDrained) this.#zone.settle();
     await this.#sources.handOn(untilMs);
-    if (isDrain) {
-      this.#session.finish(true);
-      this.#aggregator.flush();
-    }
-    this.#isDrained = isDrain;
-    await this.#insist(() => this.#rows.insert(this.#store, intent));
-    const checkpoint = this.#checkpoint(intent, isDrain);
-    await this.#insist(() => this.#store.commit(intent, checkpoint));
-    this.#sequence = intent.sequence;
-    for (const { table, row } of this.#rows.all) this.#options.onStored(table, row);
+    if (!this.#isDrained) return;
+    this.#session.finish(true);
+    this.#aggregator.flush();
+  }
+
+  /** What the record took is no longer open. */
+  #forget(sequence: number): void {
+    this.#sequence = sequence;
+    this.#openSteps = 0;
     this.#rows.clear();
   }
 
-  #checkpoint(intent: Intent, isDrained: boolean): Checkpoint {
+  get #isStateDue(): boolean {
+    return (
+      this.#ranges.length >= MOST_RANGES ||
+      this.#bytesSinceState >= READ_PER_STATE * this.#stateBytes ||
+      performance.now() - this.#stateAtMs >=
+        (this.#live.length > 0 ? LONGEST_LIVE_MS : LONGEST_WITHOUT_STATE_MS)
+    );
+  }
+
+  #checkpoint(sequence: number): Checkpoint {
+    const isDrained = this.#isDrained;
     const logs = this.#started.progress();
-    const isOver = new Set(logs.filter((log) => log.complete).map((log) => log.sourceId));
-    this.#sources.drop((id) => isOver.has(id));
+    const isOpen = new Set(logs.filter((log) => !log.complete).map((log) => log.sourceId));
+    this.#sources.drop((id) => !isOpen.has(id));
     const { latestMs } = this.#session;
     const { newestMs } = this.#started;
     const empty = { version: 1, cursorMs: this.#session.engine.cursorMs, masterPid: -1 } as const;
@@ -253,6 +427,8 @@ export class Tailer {
         aggregates: this.#aggregator.snapshot(),
         logs,
         sources: this.#sources.snapshot(),
+        told: this.#started.told,
+        zone: this.#zone.zone ?? null,
         newestMs: newestMs === -Infinity ? null : newestMs,
         isDrained,
       },
@@ -261,12 +437,11 @@ export class Tailer {
       (source) => !logs.some(({ sourceId }) => sourceId === source.sourceId),
     );
     const sources = logs.map(sourceProgress);
-    const { instance, sequence } = intent;
     return {
-      instance,
+      instance: this.#options.instance,
       sequence,
       sources: [...old, ...sources],
-      state: JSON.stringify(state),
+      state: this.#options.seal.seal(JSON.stringify(state)),
       logTimeMs: Number.isFinite(latestMs) ? latestMs : 0,
     };
   }
@@ -284,20 +459,21 @@ export class Tailer {
     };
   }
 
-  /** Until the store takes it; nothing is read meanwhile. */
+  /** Until the disk takes it; nothing is read meanwhile. */
   async #insist(action: () => Promise<void>): Promise<void> {
-    for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_RETRY_MS)) {
+    for (let n = 1; ; n++) {
       try {
         await action();
+        if (n > 1) this.#options.log.info('the spool takes records again');
         return;
       } catch (error) {
-        if (!(error instanceof InputError) || error.exitCode !== EXIT.io) throw error;
-        this.#options.log.error('the store does not take a step; tries again', {
-          error: error.message,
-          waitMs,
-        });
-        this.#options.onStoreError();
-        await pause(waitMs);
+        const { spool, log } = this.#options;
+        if (!/^(ENOSPC|EDQUOT|EIO|EROFS)$/.test(codeOf(error))) throw error;
+        if (n === 1) {
+          const found = { error: (error as Error).message, spool: spool.path };
+          log.error('the spool cannot be written: stops reading until it can', found);
+        }
+        await pause(DISK_RETRY_MS);
       }
     }
   }
@@ -311,9 +487,9 @@ function sourceProgress(log: LogProgress): SourceProgress {
   return { ...place, lines: 0, firstMs: 0, lastMs };
 }
 
-function tailOf(checkpoint: Checkpoint): TailState | undefined {
+function tailOf(checkpoint: Checkpoint, seal: StateSeal): TailState | undefined {
   if (checkpoint.state === '') return undefined;
-  const state = JSON.parse(checkpoint.state) as Partial<TailState>;
+  const state = JSON.parse(seal.open(checkpoint.state)) as Partial<TailState>;
   return state.tail === undefined ? undefined : (state as TailState);
 }
 

@@ -6,7 +6,7 @@
  * sets that are known beforehand begin at zero; no label holds a client or a key. The only importer
  * of prom-client. Not here: serving them (http.ts).
  */
-import { Counter, Gauge, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { METRICS, type MetricId } from '../../dashboards/metric-names.js';
 import { AGREEMENT_WORDS } from '../aggregate/agreement-classes.js';
 import { LINE_KINDS } from '../aggregate/line-counts.js';
@@ -37,6 +37,12 @@ export class TailMetrics {
   readonly #gauges = new Map<MetricId, Gauge>();
   readonly #agreement = new Map<string, { logged: number; explained: number }>();
 
+  readonly #insertDuration = new Histogram({
+    ...this.#definition('storeInsertDuration'),
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers: [this.#registry],
+  });
+
   constructor(options: TailMetricsOptions) {
     const { instance, version, zones, connZones } = options;
     // Rules tell daemons apart by it; a metric that has it as a label of its own keeps that one.
@@ -61,6 +67,7 @@ export class TailMetrics {
       for (const code of ['429', '503']) this.#add('responses', { code, source, instance });
     }
     for (const kind of LINE_KINDS) this.#add('lines', { kind });
+    this.#add('storeRetries', {});
     for (const result of ['ok', 'failed']) this.#add('storeInserts', { result });
     for (const table of Object.keys(ROW_COLUMNS)) this.#add('storeRows', { table });
     this.#set('buildInfo', { version }, 1);
@@ -110,8 +117,21 @@ export class TailMetrics {
     this.#add('storeInserts', { result: 'failed' }, 1);
   }
 
-  stepStored(): void {
+  storeRetried(): void {
+    this.#add('storeRetries', {}, 1);
+  }
+
+  /** A block was taken, in so much time. */
+  inserted(seconds: number): void {
     this.#add('storeInserts', { result: 'ok' }, 1);
+    this.#insertDuration.observe(seconds);
+  }
+
+  spool(waitingBytes: number, maxBytes: number, isHeld: boolean, isStoreUp: boolean): void {
+    this.#set('storePendingBytes', {}, waitingBytes);
+    this.#set('spoolCapacity', {}, maxBytes);
+    this.#set('backpressure', {}, isHeld ? 1 : 0);
+    this.#set('storeUp', {}, isStoreUp ? 1 : 0);
   }
 
   /** Bytes that wait in a log make its lag the age of the newest line seen; else there is none. */

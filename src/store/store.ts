@@ -8,13 +8,15 @@
  */
 import { EXIT, InputError } from '../errors.js';
 import { checkName, type DdlTarget, type Retention } from './ddl.js';
-import { openEmbedded } from './embedded.js';
-import { Engine } from './engine.js';
+import { openDaemonStore } from './daemon-store.js';
+import { daemonOf, openEmbedded, type EmbeddedParts } from './embedded.js';
+import { Engine, type EngineParts } from './engine.js';
+import { GuardedQueries, type GuardedLimits, type RawConnection } from './guarded-queries.js';
 import { prepareSchema } from './migrations.js';
 import { DEFAULT_RETRY, type RetryPolicy } from './retry.js';
-import { openServer, parseServerUrl } from './server.js';
+import { openServer, parseServerUrl, type ServerAddress } from './server.js';
 import type { TableName } from './tables.js';
-import { WriteAhead, type Checkpoint, type Intent } from './write-ahead.js';
+import { WriteAhead, type Checkpoint, type Intent, type PackedCheckpoint } from './write-ahead.js';
 
 export interface StoreOptions {
   /** Folder of an embedded store. Either this or `url`. */
@@ -55,8 +57,18 @@ export class Store {
   readonly #engine: Engine;
   readonly #writeAhead: WriteAhead;
   readonly #readOnly: boolean;
+  readonly #connect: (() => RawConnection) | undefined;
+  readonly #database: string;
 
-  constructor(engine: Engine, readOnly: boolean) {
+  /** @param connect makes one more connection, where the engine runs in this process */
+  constructor(
+    engine: Engine,
+    readOnly: boolean,
+    database: string,
+    connect: (() => RawConnection) | undefined,
+  ) {
+    this.#database = database;
+    this.#connect = connect;
     this.where = engine.where;
     this.#engine = engine;
     this.#writeAhead = new WriteAhead(engine);
@@ -105,6 +117,22 @@ export class Store {
     await this.#writeAhead.commit(intent, state);
   }
 
+  /** As commit(), of a state that is packed already; see packState(). */
+  async commitPacked(intent: Intent, state: PackedCheckpoint): Promise<void> {
+    this.#refuseReadOnly();
+    await this.#writeAhead.commitPacked(intent, state);
+  }
+
+  /** Whether this very intent has been committed; see WriteAhead.isCommitted(). */
+  async isCommitted(intent: Intent): Promise<boolean> {
+    return this.#writeAhead.isCommitted(intent);
+  }
+
+  /** Of the instance's newest intent or checkpoint; 0 when there is none. */
+  async newestSequence(instance: string): Promise<number> {
+    return this.#writeAhead.newestSequence(instance);
+  }
+
   /** The intent that a crash left open, if any: import its ranges again before anything else. */
   async pendingIntent(instance: string): Promise<Intent | undefined> {
     return this.#writeAhead.pendingIntent(instance);
@@ -113,6 +141,16 @@ export class Store {
   /** Where an instance's last import ended, if there was one. */
   async checkpoint(instance: string): Promise<Checkpoint | undefined> {
     return this.#writeAhead.checkpoint(instance);
+  }
+
+  /**
+   * A way for others to read the store while it is open here; to be closed before the store.
+   *
+   * @returns undefined for a store on a server, which they can ask themselves
+   */
+  guardedQueries(limits?: GuardedLimits): GuardedQueries | undefined {
+    if (this.#connect === undefined) return undefined;
+    return new GuardedQueries(this.#connect, this.#database, limits);
   }
 
   /** Waits for what is running, then lets go of the store. */
@@ -141,13 +179,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   };
   const readOnly = options.readOnly ?? false;
   const create = options.createIfMissing && !readOnly;
-  const parts =
-    address === undefined
-      ? await openEmbedded(embeddedPath(options), target.database, create)
-      : await openServer(address, target, create, options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS);
+  const timeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
+  const { connect, ...parts } = await openParts(options, address, target, timeoutMs);
   const engine = await Engine.over({
     ...parts,
-    isEmbedded: address === undefined,
+    isEmbedded: connect !== undefined,
     isCluster: target.cluster !== undefined,
     retryPolicy: { ...DEFAULT_RETRY, ...options.retryPolicy },
   });
@@ -157,7 +193,23 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     await engine.close();
     throw error;
   }
-  return new Store(engine, readOnly);
+  return new Store(engine, readOnly, target.database, connect);
+}
+
+/** A server; a folder; or, only to read, the daemon that has the folder open. */
+async function openParts(
+  options: StoreOptions,
+  address: ServerAddress | undefined,
+  target: DdlTarget,
+  timeoutMs: number,
+): Promise<Pick<EngineParts, 'where' | 'writer' | 'reader'> & Partial<EmbeddedParts>> {
+  const readOnly = options.readOnly ?? false;
+  const create = options.createIfMissing && !readOnly;
+  if (address !== undefined) return openServer(address, target, create, timeoutMs);
+  const path = embeddedPath(options);
+  const daemon = readOnly ? daemonOf(path) : undefined;
+  if (daemon === undefined) return openEmbedded(path, target.database, create);
+  return openDaemonStore(path, daemon, target.database, options.env ?? process.env, timeoutMs);
 }
 
 function embeddedPath(options: StoreOptions): string {

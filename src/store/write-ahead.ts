@@ -8,6 +8,10 @@
  * parts, valid when all parts of one write are there, and never overwritten by the write after it
  * (the tables have two slots).
  *
+ * An import commits every intent. The daemon, whose state is large while requests wait, commits now
+ * and then: each of its intents names all bytes since the last checkpoint, so that the newest one,
+ * which is the only one kept, leads there again.
+ *
  * Units: bytes and epoch milliseconds. Not here: what the state means to the model.
  */
 import { randomUUID } from 'node:crypto';
@@ -46,6 +50,14 @@ export interface SourceProgress {
   readonly complete: boolean;
 }
 
+/** Somebody else writes to the same instance. */
+export class ContestedError extends InputError {}
+
+/** A checkpoint whose sources and state are one compressed text, as packState() makes it. */
+export interface PackedCheckpoint extends Omit<Checkpoint, 'state'> {
+  readonly packed: Buffer;
+}
+
 export interface Checkpoint {
   readonly instance: string;
   readonly sequence: number;
@@ -69,6 +81,24 @@ export function blockToken(intent: Intent, table: string, n: number): string {
   return `${intent.instance}/${intent.sequence}/${table}/${n}`;
 }
 
+export async function packState(
+  sources: readonly SourceProgress[],
+  state: string,
+): Promise<Buffer> {
+  return compress(Buffer.from(`${JSON.stringify(sources)}\n${state}`), { level: GZIP_LEVEL });
+}
+
+export async function unpackState(
+  packed: Buffer,
+): Promise<{ readonly sources: readonly SourceProgress[]; readonly state: string }> {
+  const text = (await decompress(packed)).toString();
+  const cut = text.indexOf('\n');
+  return {
+    sources: JSON.parse(text.slice(0, cut)) as SourceProgress[],
+    state: text.slice(cut + 1),
+  };
+}
+
 export class WriteAhead {
   readonly #engine: Engine;
   /** The sources as last committed here, so that only what changed is written to their table. */
@@ -80,18 +110,17 @@ export class WriteAhead {
 
   /**
    * Writes an intent down. Beginning a pending intent again (same sequence, same ranges) is no
-   * error: that is how a crash is resumed.
+   * error: that is how a crash is resumed. An intent may follow a pending one, whose bytes it has to
+   * name as well.
    *
-   * @throws InputError (io) when another process writes to the same instance
+   * @throws ContestedError (io) when another process writes to the same instance
    */
   async begin(intent: Intent): Promise<void> {
     const pending = await this.pendingIntent(intent.instance);
-    if (pending !== undefined) {
-      if (isSameWork(pending, intent)) return;
-      throw contested(this.#engine.where, pending);
-    }
-    const done = await this.#lastSequence(intent.instance);
+    if (pending !== undefined && goesOnFrom(pending, intent)) return;
+    const done = pending?.sequence ?? (await this.#lastSequence(intent.instance));
     if (intent.sequence !== done + 1) {
+      if (pending !== undefined) throw contested(this.#engine.where, pending);
       throw new Error(`intent ${intent.sequence} after checkpoint ${done} of ${intent.instance}`);
     }
     await this.#engine.insert(
@@ -102,7 +131,7 @@ export class WriteAhead {
     );
     // Of two that began at the same moment the token let one through: read who it was.
     const winner = await this.pendingIntent(intent.instance);
-    if (winner === undefined || !isSameWork(winner, intent)) {
+    if (winner === undefined || !goesOnFrom(winner, intent)) {
       throw contested(this.#engine.where, winner ?? intent);
     }
   }
@@ -113,12 +142,20 @@ export class WriteAhead {
    * Call it when every block of the intent has been inserted.
    */
   async commit(intent: Intent, checkpoint: Checkpoint): Promise<void> {
+    const { state, ...rest } = checkpoint;
+    await this.commitPacked(intent, {
+      ...rest,
+      packed: await packState(checkpoint.sources, state),
+    });
+  }
+
+  /** As commit(), of a state that is packed already. */
+  async commitPacked(intent: Intent, checkpoint: PackedCheckpoint): Promise<void> {
     if (checkpoint.sequence !== intent.sequence || checkpoint.instance !== intent.instance) {
       throw new Error(`checkpoint ${checkpoint.sequence} does not end intent ${intent.sequence}`);
     }
     await this.#writeSources(checkpoint);
-    const text = `${JSON.stringify(checkpoint.sources)}\n${checkpoint.state}`;
-    const packed = (await compress(Buffer.from(text), { level: GZIP_LEVEL })).toString('base64');
+    const packed = checkpoint.packed.toString('base64');
     const parts = Math.ceil(packed.length / CHUNK_LENGTH);
     const writeId = randomUUID();
     const { instance, sequence, logTimeMs } = checkpoint;
@@ -133,12 +170,26 @@ export class WriteAhead {
 
   /** The intent that was begun and not committed, if there is one. */
   async pendingIntent(instance: string): Promise<Intent | undefined> {
+    const last = await this.#lastIntent(instance);
+    return last === undefined || last.sequence <= (await this.#lastSequence(instance))
+      ? undefined
+      : last;
+  }
+
+  /** Whether this very intent was begun and, it or one that followed it, committed. */
+  async isCommitted(intent: Intent): Promise<boolean> {
+    const last = await this.#lastIntent(intent.instance);
+    if (last === undefined || !goesOnFrom(last, intent)) return false;
+    return (await this.#lastSequence(intent.instance)) >= intent.sequence;
+  }
+
+  async #lastIntent(instance: string): Promise<Intent | undefined> {
     const [row] = await this.#engine.rows<{ sequence: number; ranges: string; startedBy: string }>(
       `SELECT sequence, ranges, started_by AS startedBy FROM intents
        WHERE instance = {instance:String} ORDER BY sequence DESC LIMIT 1`,
       { instance },
     );
-    if (row === undefined || row.sequence <= (await this.#lastSequence(instance))) return undefined;
+    if (row === undefined) return undefined;
     const ranges = JSON.parse(row.ranges) as SourceRange[];
     return { instance, sequence: row.sequence, ranges, startedBy: row.startedBy };
   }
@@ -154,15 +205,13 @@ export class WriteAhead {
       { instance, writeId: last.writeId },
     );
     const packed = Buffer.from(chunks.map(({ chunk }) => chunk).join(''), 'base64');
-    const text = (await decompress(packed)).toString();
-    const cut = text.indexOf('\n');
-    return {
-      instance,
-      sequence: last.sequence,
-      sources: JSON.parse(text.slice(0, cut)) as SourceProgress[],
-      state: text.slice(cut + 1),
-      logTimeMs: last.logTimeMs,
-    };
+    const { sequence, logTimeMs } = last;
+    return { instance, sequence, ...(await unpackState(packed)), logTimeMs };
+  }
+
+  /** Sequence of the newest intent or checkpoint; 0 when there is none. */
+  async newestSequence(instance: string): Promise<number> {
+    return (await this.pendingIntent(instance))?.sequence ?? (await this.#lastSequence(instance));
   }
 
   async #lastSequence(instance: string): Promise<number> {
@@ -183,7 +232,7 @@ export class WriteAhead {
   }
 
   /** For people and reports; positions are taken from the checkpoint alone. */
-  async #writeSources(checkpoint: Checkpoint): Promise<void> {
+  async #writeSources(checkpoint: Omit<Checkpoint, 'state'>): Promise<void> {
     const { instance, sequence } = checkpoint;
     const changed = checkpoint.sources.filter((source) => {
       const key = `${instance}/${source.sourceId}`;
@@ -206,13 +255,19 @@ export class WriteAhead {
   }
 }
 
-/** Whether two intents count the same bytes; who does it makes no difference. */
-function isSameWork(a: Intent, b: Intent): boolean {
-  return a.sequence === b.sequence && JSON.stringify(a.ranges) === JSON.stringify(b.ranges);
+/**
+ * Whether an intent is another one or has followed it, by the bytes that they count; who does it makes
+ * no difference.
+ */
+function goesOnFrom(later: Intent, intent: Intent): boolean {
+  if (later.sequence < intent.sequence) return false;
+  const begin =
+    later.sequence === intent.sequence ? later.ranges : later.ranges.slice(0, intent.ranges.length);
+  return JSON.stringify(begin) === JSON.stringify(intent.ranges);
 }
 
-function contested(where: string, other: Intent): InputError {
-  return new InputError(
+function contested(where: string, other: Intent): ContestedError {
+  return new ContestedError(
     `${where}: expected to be the only writer of instance ${JSON.stringify(other.instance)}, ` +
       `found step ${other.sequence} begun by ${other.startedBy}\n` +
       '  Wait for it, or give each nginx its own --instance.',
