@@ -9,8 +9,8 @@ import { durationOf, quoted } from './forms.js';
 /** Where runbooks are when nothing else is said: from the root of the repository. */
 export const RUNBOOKS = 'alerts/runbooks';
 
-const HEAD = `# Written by \`node dist/alerts/generate.js [URL of the runbooks]\`; the conditions and the reasons of
-# their numbers are in alerts/*-conditions.ts.
+const HEAD = `# As \`limitlens alerts rules\` writes them, with other numbers where --threshold NAME=VALUE says so;
+# the reasons of these numbers are in alerts/*-conditions.ts.
 # limitlens has a label \`instance\` of its own (which nginx): scrape it with honor_labels: true.
 `;
 

@@ -13,6 +13,7 @@ import {
 } from './commands/alerts.js';
 import { checkCommand, checkConfigCommand } from './commands/check.js';
 import { applyConfig } from './commands/config-options.js';
+import { concurrencyCommand } from './commands/concurrency.js';
 import { dryRunCommand } from './commands/dry-run.js';
 import { explainCommand } from './commands/explain.js';
 import { importCommand } from './commands/import.js';
@@ -25,6 +26,7 @@ import { sourcesCommand } from './commands/sources.js';
 import { serveCommand } from './commands/serve.js';
 import { DEFAULT_STORE } from './commands/store-choice.js';
 import { tailCommand, type TailCommandOptions } from './commands/tail.js';
+import { topCommand } from './commands/top.js';
 import { zonesCommand, zoneSizeCommand } from './commands/zones.js';
 import { EXIT, InputError } from './errors.js';
 import { readVersion } from './version.js';
@@ -573,7 +575,9 @@ function addAlerts(limitlens: Command): void {
 /** Who may ask what listens, and how it is encrypted. */
 function withLoginOptions(command: Command): Command {
   return command
-    .addOption(option('--http-token-file <file>', 'token to ask for; LIMITLENS_TOKEN holds one too'))
+    .addOption(
+      option('--http-token-file <file>', 'token to ask for; LIMITLENS_TOKEN holds one too'),
+    )
     .addOption(option('--http-basic-file <file>', 'logins to ask for: user:password, one a line'))
     .addOption(option('--tls-cert <file>', 'certificate chain, PEM'))
     .addOption(option('--tls-key <file>', 'its key, PEM'));
@@ -588,6 +592,44 @@ function addServe(limitlens: Command): void {
     .action(async (options: StoreOptions & { listen: string }) => {
       process.exitCode = await serveCommand({ ...options, version: readVersion() }, output);
     });
+}
+
+function addConcurrency(limitlens: Command): void {
+  withLogOptions(
+    limitlens
+      .command('concurrency')
+      .description(
+        'requests under way at one time, and what limit_conn would do: from access logs',
+      ),
+  )
+    .addOption(
+      option(
+        '--key <expression>',
+        "count by this key instead of the configuration's limit_conn zones",
+      ),
+    )
+    .addOption(
+      option(
+        '--limit-conn <n>',
+        'what limit_conn would have done with this many (default: several)',
+      ).argParser(wholeNumber),
+    )
+    .addOption(option('--top <n>', 'worst keys per zone').argParser(wholeNumber).default(10))
+    .addOption(format('text', 'json'))
+    .action(
+      async (
+        files: string[],
+        options: LogOptions & {
+          key?: string;
+          limitConn?: number;
+          top: number;
+          format: 'text' | 'json';
+        },
+      ) => {
+        requireLogs(files, options.errorLog);
+        await concurrencyCommand(files, readLogOptions(options), output);
+      },
+    );
 }
 
 function addCheck(limitlens: Command): void {
@@ -643,6 +685,7 @@ function program(): Command {
   addDryRun(limitlens);
   addSources(limitlens);
   addRetries(limitlens);
+  addConcurrency(limitlens);
   addAlerts(limitlens);
   addServe(limitlens);
   addCheck(limitlens);

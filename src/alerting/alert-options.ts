@@ -3,7 +3,7 @@
  *
  * Not here: commander (../cli.ts), files with secrets (../commands).
  */
-import type { ConditionName, Settings, Unit } from '../../alerts/condition.js';
+import type { Condition, ConditionName, Settings, Unit } from '../../alerts/condition.js';
 import { CONDITIONS, type Overrides } from '../../alerts/conditions.js';
 import { EXIT, InputError, quote } from '../errors.js';
 import { parseReceiver, type Receiver } from './post.js';
@@ -83,15 +83,13 @@ export function parseThresholds(option: string, texts: readonly string[]): Overr
     const unit =
       setting === 'threshold' ? condition.unit : setting === 'least' ? 'count' : 'seconds';
     const number = setting === 'threshold' && value === 'off' ? Infinity : numberOf(value, unit);
-    if (
-      number === undefined ||
-      (setting === 'windowSeconds' && !isWindow(number, condition.defaults))
-    ) {
+    if (number === undefined) {
       throw new InputError(
         `${option} ${name}: expected ${WORDS[unit]}, found ${quote(value)}`,
         EXIT.usage,
       );
     }
+    if (setting === 'windowSeconds') checkWindow(option, condition, number);
     overrides[condition.name] = { ...overrides[condition.name], [setting]: number };
   }
   return overrides;
@@ -118,11 +116,17 @@ function numberOf(text: string, unit: Unit): number | undefined {
 }
 
 /** Buckets have 10 s; a condition of now has no window. */
-function isWindow(seconds: number, { windowSeconds }: Settings): boolean {
-  return windowSeconds > 0 && seconds >= 60 && seconds % 10 === 0;
+function checkWindow(option: string, { name, defaults }: Condition, seconds: number): void {
+  if (defaults.windowSeconds > 0 && seconds >= 60 && seconds % 10 === 0) return;
+  const expected =
+    defaults.windowSeconds === 0
+      ? 'no .window, since it is about now alone'
+      : 'a .window of a minute or more, in steps of 10 s';
+  throw new InputError(`${option} ${name}: expected ${expected}`, EXIT.usage);
 }
 
-function parseBase(option: string, text: string | undefined): string | undefined {
+/** Without the slash at its end. @throws InputError 64 */
+export function parseBase(option: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   if (URL.canParse(text) && /^https?:/.test(text)) return text.replace(/\/+$/, '');
   throw new InputError(

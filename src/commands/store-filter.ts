@@ -29,8 +29,12 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** An ISO 8601 time, or how long ago: `2h`. */
-function timeOf(option: string, text: string | undefined, nowMs: number): number | undefined {
+/** An ISO 8601 time, or how long ago: `2h`. @throws InputError 64 */
+export function timeOf(
+  option: string,
+  text: string | undefined,
+  nowMs: number,
+): number | undefined {
   if (text === undefined) return undefined;
   const ago = AGO.exec(text);
   if (ago !== null) return nowMs - Number(ago[1]) * UNIT_MS[ago[2]!]!;
