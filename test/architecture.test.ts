@@ -36,6 +36,7 @@ const RULES: Rules = {
       imports: [
         'parsers',
         'src/errors.ts',
+        'src/keys',
         'src/input',
         'src/replay',
         'src/aggregate',
@@ -82,6 +83,7 @@ const RULES: Rules = {
       imports: ['src/errors.ts', 'src/http', 'src/store'],
       node: 'any',
     },
+    { path: 'src/top', imports: ['src/errors.ts', 'src/store'], node: ['node:tty'] },
     {
       path: 'src/metrics',
       imports: [
@@ -115,6 +117,19 @@ const RULES: Rules = {
       node: 'any',
     },
     {
+      path: 'src/serve',
+      imports: [
+        'parsers',
+        'src/errors.ts',
+        'src/http',
+        'src/report',
+        'src/store',
+        'dashboards',
+      ],
+      types: ['dashboards/page'],
+      node: 'any',
+    },
+    {
       path: 'src/commands',
       imports: [
         'alerts',
@@ -133,9 +148,11 @@ const RULES: Rules = {
         'src/check',
         'src/report',
         'src/analysis',
+        'src/top',
         'src/daemon',
         'src/http',
         'src/store-http',
+        'src/serve',
         'src/metrics',
         'src/version.ts',
       ],
@@ -149,6 +166,8 @@ const RULES: Rules = {
     { path: 'src/make-executable.ts', imports: [], node: 'any' },
     // Alerts and panels ask for metrics and rows by name; their generators write files.
     { path: 'alerts', imports: ['dashboards'], types: ['src/aggregate'], node: 'any' },
+    // In the browser: what it shares with the server are types and the words of the catalogue.
+    { path: 'dashboards/page', imports: [], types: ['dashboards'], node: [] },
     { path: 'dashboards', imports: [], types: ['src/store'], node: 'any' },
   ],
   doors: {
@@ -162,6 +181,7 @@ const RULES: Rules = {
     ajv: 'src/config/read-config.ts',
     'prom-client': 'src/metrics/tail-metrics.ts',
     '@grafana/grafana-foundation-sdk': 'dashboards',
+    uplot: 'dashboards/page/chart-frame.ts',
   },
 };
 

@@ -23,7 +23,9 @@ import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { EXIT, InputError } from '../errors.js';
 import { makeEmbeddedClient } from './client.js';
+import { readAddress, type DaemonAddress } from './daemon-address.js';
 import type { EngineParts } from './engine.js';
+import type { RawConnection } from './guarded-queries.js';
 
 const MARKER = 'limitlens-store.json';
 const LAYOUT = 1;
@@ -31,7 +33,10 @@ const LAYOUT = 1;
 type CreateConnection = (options: { path: string }) => object;
 
 /** The clients of an embedded store, with the database in use. */
-export type EmbeddedParts = Pick<EngineParts, 'where' | 'writer' | 'reader'>;
+export interface EmbeddedParts extends Pick<EngineParts, 'where' | 'writer' | 'reader'> {
+  /** One more connection to the same data. */
+  readonly connect: () => RawConnection;
+}
 
 /**
  * Opens (and where wanted makes) a store folder and the database in it.
@@ -49,13 +54,32 @@ export async function openEmbedded(
   const holder = lockHolder(dataPath);
   if (holder !== undefined && holder !== process.pid) throw inUse(path, holder);
   const createConnection = await loadChdb();
-  const client = () => makeEmbeddedClient(connect(createConnection, path, dataPath));
+  const connectAnew = () => connect(createConnection, path, dataPath);
+  const client = () => makeEmbeddedClient(connectAnew());
   const writer = client();
   await writer.command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` });
   await writer.command({ query: `USE ${database}` });
   const reader = client();
   await reader.command({ query: `USE ${database}` });
-  return { where: path, writer, reader };
+  return { where: path, writer, reader, connect: () => connectAnew() as RawConnection };
+}
+
+/** The daemon that has the folder open and can be asked, if there is one; see daemon-address.ts. */
+export function daemonOf(path: string): DaemonAddress | undefined {
+  const address = readAddress(path);
+  if (address === undefined || address.pid === process.pid) return undefined;
+  // Where locks can't be seen, a process of that number has to do.
+  const holder = process.platform === 'linux' ? lockHolder(join(path, 'chdb')) : address.pid;
+  return holder === address.pid && isAlive(address.pid) ? address : undefined;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /** Tells a store from other folders by its marker, and makes a new one where that is wanted. */
@@ -148,7 +172,7 @@ function inUse(path: string, pid: number | undefined): InputError {
   const who = pid === undefined ? 'another process' : `another process (pid ${pid})`;
   return new InputError(
     `${path}: expected a free store, found it in use by ${who}\n` +
-      '  One process at a time: wait for it, stop it, or ask a running daemon through its HTTP address.',
+      '  One process at a time: wait for it, or stop it. What only reads asks a daemon by itself.',
     EXIT.io,
   );
 }
