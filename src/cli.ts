@@ -17,6 +17,7 @@ import { concurrencyCommand } from './commands/concurrency.js';
 import { dryRunCommand } from './commands/dry-run.js';
 import { explainCommand } from './commands/explain.js';
 import { importCommand } from './commands/import.js';
+import { DEFAULT_CLICKHOUSE_HTTP_USER } from './commands/offered-store.js';
 import { Output } from './commands/output.js';
 import type { PrivacyChoice } from './commands/privacy-options.js';
 import { replay } from './commands/replay.js';
@@ -212,12 +213,21 @@ interface TailOptions extends LogOptions, StoreOptions, PrivacyChoice {
   readonly commitInterval: number;
   readonly spool?: string;
   readonly spoolMax: number;
+  readonly alertInterval: number;
+  readonly alertmanager: string[];
+  readonly alertWebhook?: string;
+  readonly alertWebhookSecretFile?: string;
+  readonly alertThreshold: string[];
+  readonly runbooksUrl?: string;
+  readonly externalUrl?: string;
   readonly retention: string[];
 }
 
 function addTail(limitlens: Command): Command {
   const command = limitlens.command('tail').description('logs into the store as they grow');
-  return withPrivacyOptions(withStoreOptions(withLogOptions(command)))
+  return withOfferOptions(
+    withLoginOptions(withPrivacyOptions(withStoreOptions(withLogOptions(command)))),
+  )
     .addOption(option('--config <file>', 'limitlens.yaml: what is not given here'))
     .addOption(option('--instance <name>', 'which nginx these logs are from').default('default'))
     .addOption(
@@ -249,6 +259,27 @@ function addTail(limitlens: Command): Command {
         .default(512 * 2 ** 20, '512MiB'),
     )
     .addOption(
+      option('--alert-interval <duration>', 'how often to evaluate the alerts; 0 for never')
+        .argParser(duration)
+        .default(30_000, '30s'),
+    )
+    .addOption(repeatable('--alertmanager <url>', 'an Alertmanager to tell; repeat for all'))
+    .addOption(option('--alert-webhook <url>', 'is told what begins to fire and what is resolved'))
+    .addOption(
+      option(
+        '--alert-webhook-secret-file <file>',
+        'signs what it is told; LIMITLENS_ALERT_WEBHOOK_SECRET holds one too',
+      ),
+    )
+    .addOption(
+      repeatable(
+        '--alert-threshold <name=value>',
+        'of an alert: NAME=5%, NAME.for=10m, NAME.window=1h, NAME.least=600, NAME=off',
+      ),
+    )
+    .addOption(option('--runbooks-url <url>', 'where the pages of alerts/runbooks can be read'))
+    .addOption(option('--external-url <url>', 'where people reach this daemon, for links'))
+    .addOption(
       repeatable('--retention <what=days>', 'aggregates=400d, keys=90d, samples=90d; or forever'),
     )
     .action(async (files: string[], _options: TailOptions, tail: Command) => {
@@ -264,8 +295,15 @@ function tailSettings(
 ): { files: readonly string[]; options: TailCommandOptions } {
   const { config } = tail.opts<TailOptions>();
   const logs = config === undefined ? files : applyConfig(tail, config, files);
-  const { commitInterval, spoolMax, ...rest } = readLogOptions(tail.opts<TailOptions>());
-  const own = { commitIntervalMs: commitInterval, spoolMaxBytes: spoolMax, version: readVersion() };
+  const { commitInterval, spoolMax, alertInterval, ...rest } = readLogOptions(
+    tail.opts<TailOptions>(),
+  );
+  const own = {
+    commitIntervalMs: commitInterval,
+    spoolMaxBytes: spoolMax,
+    alertIntervalMs: alertInterval,
+    version: readVersion(),
+  };
   return { files: logs, options: { ...rest, ...own } };
 }
 
@@ -583,6 +621,28 @@ function withLoginOptions(command: Command): Command {
     .addOption(option('--tls-key <file>', 'its key, PEM'));
 }
 
+/** The embedded store for others; see commands/offered-store.ts. */
+function withOfferOptions(command: Command): Command {
+  return command
+    .addOption(
+      option(
+        '--clickhouse-http <address:port>',
+        "the embedded store, read only, over ClickHouse's HTTP protocol; needs a password",
+      ),
+    )
+    .addOption(
+      option('--clickhouse-http-user <name>', 'who may ask there').default(
+        DEFAULT_CLICKHOUSE_HTTP_USER,
+      ),
+    )
+    .addOption(
+      option(
+        '--clickhouse-http-password-file <file>',
+        'its password; LIMITLENS_CLICKHOUSE_HTTP_PASSWORD holds one too',
+      ),
+    );
+}
+
 function addServe(limitlens: Command): void {
   const command = limitlens.command('serve').description('the dashboards as a page, over a store');
   withLoginOptions(withStoreOptions(command))
@@ -630,6 +690,28 @@ function addConcurrency(limitlens: Command): void {
         await concurrencyCommand(files, readLogOptions(options), output);
       },
     );
+}
+
+/** Who may ask what listens, and how it is encrypted. */
+function withLoginOptions(command: Command): Command {
+  return command
+    .addOption(
+      option('--http-token-file <file>', 'token to ask for; LIMITLENS_TOKEN holds one too'),
+    )
+    .addOption(option('--http-basic-file <file>', 'logins to ask for: user:password, one a line'))
+    .addOption(option('--tls-cert <file>', 'certificate chain, PEM'))
+    .addOption(option('--tls-key <file>', 'its key, PEM'));
+}
+
+function addServe(limitlens: Command): void {
+  const command = limitlens.command('serve').description('the dashboards as a page, over a store');
+  withLoginOptions(withStoreOptions(command))
+    .addOption(
+      option('--listen <address:port>', 'where the page is served').default('127.0.0.1:9546'),
+    )
+    .action(async (options: StoreOptions & { listen: string }) => {
+      process.exitCode = await serveCommand({ ...options, version: readVersion() }, output);
+    });
 }
 
 function addCheck(limitlens: Command): void {

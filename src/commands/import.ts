@@ -13,9 +13,10 @@ import { importText } from './import-text.js';
 import { openStore } from '../store/store.js';
 import type { Output } from './output.js';
 import { Progress } from './progress.js';
+import { privacyOf, type PrivacyChoice } from './privacy-options.js';
 import { storeOptions, type StoreChoice } from './store-choice.js';
 
-export interface ImportCommandOptions extends StoreChoice {
+export interface ImportCommandOptions extends StoreChoice, PrivacyChoice {
   readonly conf: readonly string[];
   readonly errorLog: readonly string[];
   readonly instance: string;
@@ -58,6 +59,7 @@ async function importFrom(
   output: Output,
 ): Promise<ExitCode> {
   const confs = generations.map((input) => input.conf);
+  const { privacy, seal } = privacyOf(options);
   const logs = await openLogs({ files, errorLogs: options.errorLog }, confs, options, () =>
     stdin.head(),
   );
@@ -66,7 +68,7 @@ async function importFrom(
   }
   for (const note of missingFieldNotes(logs.access)) output.note(note);
   const deadLetters =
-    options.deadLetter === undefined ? undefined : new DeadLetters(options.deadLetter);
+    options.deadLetter === undefined ? undefined : new DeadLetters(options.deadLetter, privacy);
   const progress = new Progress(output, totalBytes(logs));
   const store = await openStore({ ...storeOptions(options), createIfMissing: true });
   let result: ImportResult;
@@ -79,6 +81,8 @@ async function importFrom(
       ...(options.chunkBytes === undefined ? {} : { chunkBytes: options.chunkBytes }),
       ...(options.threads === 1 ? {} : { readApartBytes: READ_APART_BYTES }),
       ...(deadLetters === undefined ? {} : { deadLetters }),
+      privacy,
+      seal,
       stdin: stdin.reader,
       onNote: (note) => progress.note(note),
       onProgress: (doneBytes) => progress.show(doneBytes),

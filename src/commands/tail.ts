@@ -8,8 +8,8 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RowTable } from '../aggregate/rows.js';
+import type { AlertChoice } from '../alerting/alert-options.js';
 import { TailMetrics } from '../metrics/tail-metrics.js';
-import { parseListen, serve } from '../metrics/http.js';
 import { JsonLog } from '../daemon/json-log.js';
 import { LiveInputs } from '../daemon/live-inputs.js';
 import type { LeftOutLog } from '../daemon/log-teller.js';
@@ -20,9 +20,11 @@ import { EXIT, type ExitCode } from '../errors.js';
 import { parseSyslogAddress } from '../input/syslog-address.js';
 import { TimedWaker } from '../input/watch.js';
 import { checkTimezone, readConfs } from '../pipeline/confs.js';
-import { openStore } from '../store/store.js';
+import { openStore, type Store } from '../store/store.js';
 import { privacyOf, type PrivacyChoice } from './privacy-options.js';
 import { parseRetention } from './retention.js';
+import { checkAlertChoice, TailAlerts } from './tail-alerts.js';
+import { checkHttpChoice, TailHttp, type TailHttpChoice } from './tail-http.js';
 import { checkStoreChoice, DEFAULT_STORE, storeOptions, type StoreChoice } from './store-choice.js';
 
 /** Long enough for the bytes of a few seconds, shorter than what service managers wait. */
@@ -37,7 +39,8 @@ const MOST_ROWS_PER_RECORD = 50_000;
 /** What fails is kept in the spool anyway, and sent again from there. */
 const STORE_ATTEMPTS = 3;
 
-export interface TailCommandOptions extends StoreChoice, PrivacyChoice {
+export interface TailCommandOptions
+  extends StoreChoice, PrivacyChoice, AlertChoice, TailHttpChoice {
   readonly conf: readonly string[];
   readonly errorLog: readonly string[];
   readonly instance: string;
@@ -50,7 +53,6 @@ export interface TailCommandOptions extends StoreChoice, PrivacyChoice {
   /** Look for new lines at a steady pace only: file systems that tell of no change. */
   readonly poll: boolean;
   readonly chunkBytes?: number;
-  readonly listen: string;
   readonly commitIntervalMs: number;
   readonly retention: readonly string[];
   /** Folder for what the store does not have yet; beside an embedded store by default. */
@@ -69,10 +71,11 @@ export async function checkTailOptions(
   options: TailCommandOptions,
 ): Promise<void> {
   checkTimezone(options.timezone);
-  parseListen(options.listen);
+  checkHttpChoice(options);
   parseRetention(options.retention);
   privacyOf(options);
   checkStoreChoice(options);
+  checkAlertChoice(options);
   options.syslog.forEach(parseSyslogAddress);
   const confs = readConfs(options.conf).map(({ conf }) => conf);
   await findTailLogs(files, options.errorLog, confs, options);
@@ -84,6 +87,8 @@ export async function tailCommand(
   options: TailCommandOptions,
 ): Promise<ExitCode> {
   checkTimezone(options.timezone);
+  checkAlertChoice(options);
+  checkHttpChoice(options);
   const log = new JsonLog(process.stderr);
   const stop = new StopSignal(log);
   const generations = readConfs(options.conf);
@@ -102,7 +107,7 @@ export async function tailCommand(
     connZones: [...new Set(conf.ruleSets.flatMap((rules) => rules.connLimits.map((l) => l.zone)))],
   });
   let hasBegun = false;
-  const { tailStore, start } = await openTailStore(options, log, metrics);
+  const { tailStore, start, store } = await openTailStore(options, log, metrics);
   const { spool } = tailStore;
   const tailer = new Tailer({
     instance: options.instance,
@@ -115,28 +120,31 @@ export async function tailCommand(
     log,
     spool,
   });
-  const { server, address } = await serve(options.listen, {
+  const http = await TailHttp.open(options, {
+    store,
+    folder: options.store ?? DEFAULT_STORE,
     isReady: () => hasBegun && !tailStore.isAway,
     metrics: async () => {
       metrics.spool(spool.waitingBytes, options.spoolMaxBytes, spool.isFull, !tailStore.isAway);
       return { type: metrics.contentType, text: await metrics.text() };
     },
+    log,
   });
-  const readMs = Math.min(READ_INTERVAL_MS, options.commitIntervalMs);
-  const pauseMs = Math.min(READ_PAUSE_MS, readMs);
-  const waker = new TimedWaker({ intervalMs: readMs, pauseMs });
-  const wake = (): void => {
-    waker.wake();
-  };
-  stop.onAsked = wake;
-  const inputs = await LiveInputs.open(logs, process.stdin, log, wake);
-  log.info('listens', { address: address.address, port: address.port });
+  let alerts: TailAlerts | undefined;
   try {
     tailStore.run();
     await tailer.begin(start);
     hasBegun = true;
     log.info('follows', { logs: [...logs.access, ...logs.errors].map(({ path }) => path) });
     tailer.receive(inputs.all);
+    alerts = await TailAlerts.open(options, {
+      store: tailStore,
+      metrics,
+      log,
+      stateFolder: spoolPath(options),
+      listens: http.server.url,
+      waiting: () => spool.waiting,
+    });
     let committedMs = Date.now();
     while (!stop.isAsked && !tailer.hasEnded) {
       if (tailStore.isHeld) {
@@ -144,13 +152,16 @@ export async function tailCommand(
         continue;
       }
       if (!options.poll) waker.watch(tailer.folders);
+      const beganMs = Date.now();
       const isMore = await tailer.step();
+      alerts.stepped(isMore, beganMs);
       for (const [source, lagBytes] of tailer.lagBytes) {
         metrics.source(source, tailer.newestMs, lagBytes, Date.now());
       }
       const isDue = Date.now() - committedMs >= options.commitIntervalMs;
       if (isDue || tailer.openRows >= MOST_ROWS_PER_RECORD) {
         await tailer.commit({ isWhole: false });
+        alerts.committed(tailer.reachedMs);
         committedMs = Date.now();
       }
       inputs.tellDrops();
@@ -169,8 +180,8 @@ export async function tailCommand(
     clearTimeout(bound);
     log.info('drained');
   } finally {
-    server.close();
-    server.closeAllConnections();
+    await alerts?.stop();
+    await http.close();
     waker.close();
     await inputs.close();
     await tailer.close();
@@ -184,24 +195,27 @@ async function openTailStore(
   options: TailCommandOptions,
   log: JsonLog,
   metrics: TailMetrics,
-): ReturnType<typeof TailStore.open> {
+): Promise<Awaited<ReturnType<typeof TailStore.open>> & { readonly store: Store | undefined }> {
   const retention = parseRetention(options.retention);
   const wait = async (ms: number): Promise<void> => {
     metrics.storeRetried();
     await pause(ms);
   };
-  return TailStore.open({
+  let store: Store | undefined;
+  const opened = await TailStore.open({
     instance: options.instance,
     spoolPath: spoolPath(options),
     isEmbedded: options.clickhouse === undefined,
     spoolMaxBytes: options.spoolMaxBytes,
-    open: () =>
-      openStore({
+    open: async () => {
+      store = await openStore({
         ...storeOptions(options),
         ...(retention === undefined ? {} : { retention }),
         createIfMissing: true,
         retryPolicy: { attempts: STORE_ATTEMPTS, wait },
-      }),
+      });
+      return store;
+    },
     log,
     events: {
       onStored: (table, row) => metrics.stored(table as RowTable, row),
@@ -210,6 +224,7 @@ async function openTailStore(
       onFirst: () => log.info('stored'),
     },
   });
+  return { ...opened, store };
 }
 
 /** Within the folder of an embedded store, so that the two stay together. */

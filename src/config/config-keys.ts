@@ -17,7 +17,7 @@ export type ConfigKind =
   | 'texts'
   /** `5s`, `500ms`, `2m`, `1h`; a number is of seconds. */
   | 'duration'
-  /** `512MiB`, `1GiB`; a number is of bytes. */
+  /** `512MiB`, `2GiB`; a number is of bytes. */
   | 'size'
   | 'count'
   | 'flag'
@@ -95,6 +95,18 @@ export const CONFIG_KEYS: readonly ConfigKey[] = [
     description: 'follow access logs even where they hold the same requests',
   },
   {
+    path: 'logs.syslog',
+    option: 'syslog',
+    kind: 'texts',
+    description: 'receive what nginx sends by syslog: udp://127.0.0.1:5514 or unix:/PATH',
+  },
+  {
+    path: 'logs.poll',
+    option: 'poll',
+    kind: 'flag',
+    description: 'look for new lines at a steady pace: for NFS and the like',
+  },
+  {
     path: 'store.folder',
     option: 'store',
     kind: 'path',
@@ -149,9 +161,95 @@ export const CONFIG_KEYS: readonly ConfigKey[] = [
     description: 'how often to store what has come',
   },
   {
+    path: 'store.spool',
+    option: 'spool',
+    kind: 'path',
+    description: 'folder that keeps what the store does not have yet',
+  },
+  {
+    path: 'store.spool_max',
+    option: 'spool-max',
+    kind: 'size',
+    description: 'how much of that before reading stops',
+  },
+  {
     path: 'http.listen',
     option: 'listen',
     kind: 'text',
     description: 'address and port of metrics and health',
+  },
+  {
+    path: 'http.token_file',
+    option: 'http-token-file',
+    kind: 'path',
+    description: 'file that holds the token to ask for; LIMITLENS_TOKEN holds one too',
+  },
+  {
+    path: 'http.basic_file',
+    option: 'http-basic-file',
+    kind: 'path',
+    description: 'file of logins to ask for: user:password, one a line',
+  },
+  {
+    path: 'http.tls_cert',
+    option: 'tls-cert',
+    kind: 'path',
+    description: 'certificate chain, PEM',
+  },
+  {
+    path: 'http.tls_key',
+    option: 'tls-key',
+    kind: 'path',
+    description: 'its key, PEM',
+  },
+  {
+    path: 'clickhouse_http.listen',
+    option: 'clickhouse-http',
+    kind: 'text',
+    description: "address and port of the embedded store over ClickHouse's HTTP protocol",
+  },
+  {
+    path: 'clickhouse_http.user',
+    option: 'clickhouse-http-user',
+    kind: 'text',
+    description: 'who may ask there',
+  },
+  {
+    path: 'clickhouse_http.password_file',
+    option: 'clickhouse-http-password-file',
+    kind: 'path',
+    description: 'file that holds the password of that user',
+  },
+  {
+    path: 'privacy.addresses',
+    option: 'privacy',
+    kind: 'text',
+    choices: ['keep', 'truncate', 'hash'],
+    description: 'what is stored of client addresses and keys',
+  },
+  {
+    path: 'privacy.keys',
+    option: 'privacy-keys',
+    kind: 'text',
+    choices: ['addresses', 'all'],
+    description: 'all hashes every key, not the addresses in them alone',
+  },
+  {
+    path: 'privacy.ipv4_prefix',
+    option: 'privacy-ipv4-prefix',
+    kind: 'count',
+    description: 'bits of an IPv4 address that are kept when truncating',
+  },
+  {
+    path: 'privacy.ipv6_prefix',
+    option: 'privacy-ipv6-prefix',
+    kind: 'count',
+    description: 'bits of an IPv6 address that are kept when truncating',
+  },
+  {
+    path: 'privacy.key_file',
+    option: 'privacy-key-file',
+    kind: 'path',
+    description: 'file with the secret of the hash, and of the state that is kept between steps',
   },
 ];

@@ -31,11 +31,11 @@ const KINDS: Record<ConfigKey['kind'], { readonly schema: JsonSchema; readonly w
   size: {
     schema: {
       anyOf: [
-        { type: 'string', pattern: '^\\d+(?:\\.\\d+)?(?:[KMGT]i?B|B)?$' },
+        { type: 'string', pattern: '^\\d+(?:\\.\\d+)?(?:B|KiB|MiB|GiB)?$' },
         { type: 'integer', minimum: 0 },
       ],
     },
-    words: 'a size like 512MiB or 1GiB',
+    words: 'a size like 512MiB or 2GiB',
   },
   count: { schema: { type: 'integer', minimum: 0 }, words: 'a whole number' },
   flag: { schema: { type: 'boolean' }, words: 'true or false' },

@@ -161,6 +161,11 @@ export class Tailer {
     return this.#started.newestMs;
   }
 
+  /** Log time up to which every request is decided; -Infinity before the first line. */
+  get reachedMs(): number {
+    return this.#session.latestMs - this.#options.latenessMs;
+  }
+
   /** Rows that became complete and are in no record yet. */
   get openRows(): number {
     return this.#rows.count;

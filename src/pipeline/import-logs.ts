@@ -29,7 +29,10 @@ import {
   type LaneOptions,
   type OpenedLogs,
 } from './open-logs.js';
+import { KEEP_ADDRESSES, Privacy } from './privacy.js';
+import { PrivateRows } from './private-rows.js';
 import { RowBlocks } from './row-blocks.js';
+import { StateSeal } from './state-seal.js';
 
 export interface ImportOptions {
   readonly instance: string;
@@ -40,6 +43,9 @@ export interface ImportOptions {
   /** Access logs of at least this size are read in threads of their own; none when undefined. */
   readonly readApartBytes?: number;
   readonly deadLetters?: DeadLetters;
+  /** Addresses are kept by default, query strings are not. */
+  readonly privacy?: Privacy;
+  readonly seal?: StateSeal;
   readonly stdin?: LineReader;
   /** Said once, for a person. */
   readonly onNote: (note: string) => void;
@@ -143,10 +149,13 @@ class ImportRun {
   readonly #checkpoint: Checkpoint | undefined;
   readonly #options: ImportOptions;
   readonly #blocks: RowBlocks;
+  readonly #seal: StateSeal;
   readonly #session: ReplaySession;
   readonly #aggregator: Aggregator;
   readonly #notes: string[] = [];
   readonly #damages = new Map<string, string>();
+  /** No line with a time: the limiter stands where the import before left it. */
+  #hasNothingNew = false;
 
   constructor(
     logs: OpenedLogs,
@@ -163,6 +172,8 @@ class ImportRun {
     this.#checkpoint = checkpoint;
     this.#options = options;
     this.#blocks = new RowBlocks(store, intent);
+    this.#seal = options.seal ?? new StateSeal();
+    const privacy = options.privacy ?? new Privacy(KEEP_ADDRESSES);
     const mixed = logs.access.filter((file) => file.isPrefixed || file.head.path === '-').length;
     this.#session = new ReplaySession({
       generations: options.generations,
@@ -180,7 +191,7 @@ class ImportRun {
     });
     this.#aggregator = new Aggregator(this.#session, {
       instance: options.instance,
-      sink: this.#blocks,
+      sink: new PrivateRows(this.#blocks, privacy),
     });
     for (const note of this.#notes) this.#aggregator.note(note);
   }
@@ -226,7 +237,9 @@ class ImportRun {
     for (const lane of lanes) await this.#begin(lane);
     const firstMs = Math.min(...lanes.map((lane) => lane.timeMs), Infinity);
     const before = this.#checkpoint;
-    if (before === undefined || before.state === '' || firstMs === Infinity) return true;
+    if (before === undefined || before.state === '') return true;
+    this.#hasNothingNew = firstMs === Infinity;
+    if (this.#hasNothingNew) return true;
     const isContinued = [...this.#planned.values()].some(
       ({ range, toOffset }) => range.fromOffset > 0 && toOffset > range.fromOffset,
     );
@@ -238,7 +251,7 @@ class ImportRun {
       );
       return false;
     }
-    this.#session.restore(JSON.parse(before.state) as SessionState);
+    this.#session.restore(JSON.parse(this.#seal.open(before.state)) as SessionState);
     return true;
   }
 
@@ -310,7 +323,10 @@ class ImportRun {
       sources.set(range.sourceId, await progressOf(file.head, range, lane));
     }
     const before = this.#checkpoint;
-    const state = isNewest ? JSON.stringify(this.#session.snapshot()) : before!.state;
+    const state =
+      isNewest && !this.#hasNothingNew
+        ? this.#seal.seal(JSON.stringify(this.#session.snapshot()))
+        : before!.state;
     await this.#store.commit(this.#intent, {
       instance: this.#intent.instance,
       sequence: this.#intent.sequence,
