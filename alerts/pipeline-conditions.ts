@@ -243,11 +243,16 @@ ORDER BY instance`,
       `time() - max by (instance) (${METRICS.lastEventTime.name}) > ${threshold}`,
     evaluate: {
       clock: 'wall',
-      sql: ({ threshold }) => `SELECT instance, {to:UInt32} - max(last_ms) / 1000 AS value
-FROM sources
-WHERE ${OF_INSTANCE}
+      // Sources are written now and then; lines of late are in their counts.
+      sql: ({ threshold }) => `SELECT instance, {to:UInt32} - max(newest) AS value
+FROM (
+  SELECT instance, max(last_ms) / 1000 AS newest FROM sources WHERE ${OF_INSTANCE} GROUP BY instance
+  UNION ALL
+  SELECT instance, toUnixTimestamp(max(bucket)) AS newest
+  FROM line_counts WHERE ${window('bucket', threshold + 60)} GROUP BY instance
+)
 GROUP BY instance
-HAVING value > ${threshold} AND max(last_ms) > 0
+HAVING value > ${threshold} AND max(newest) > 0
 ORDER BY instance`,
     },
   },

@@ -62,6 +62,11 @@ export class SpoolSender {
     return this.#isAway;
   }
 
+  /** To be asked; undefined while it could not be opened yet. */
+  get store(): Store | undefined {
+    return this.#store;
+  }
+
   /**
    * Sends until end() is called and either nothing is left or an attempt fails.
    *

@@ -71,6 +71,13 @@ export class TailStore {
     return this.#sender.isAway;
   }
 
+  /** Asks the store. @throws InputError (io) where there is none yet, and as Store.query() does */
+  readonly query: Store['query'] = async (...question) => {
+    const { store } = this.#sender;
+    if (store === undefined) throw new InputError('the store is away', EXIT.io);
+    return store.query(...question);
+  };
+
   /** Begins to send. */
   run(): void {
     this.#sending = this.#sender.run().catch((error: unknown) => {

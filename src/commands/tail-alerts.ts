@@ -1,0 +1,109 @@
+/**
+ * The alerts of `limitlens tail`: what they are told, and when.
+ *
+ * Not here: what alerts are (../alerting), the options' meaning (../alerting/alert-options.ts).
+ */
+import { AlertLoop } from '../alerting/alert-loop.js';
+import { parseAlertChoice, type AlertChoice } from '../alerting/alert-options.js';
+import { alertStatePath } from '../alerting/alert-state-file.js';
+import type { LogProgress } from '../alerting/log-end.js';
+import type { AlertLog } from '../alerting/notified.js';
+import { signingKey } from '../alerting/signature.js';
+import { EXIT, InputError } from '../errors.js';
+import type { TailMetrics } from '../metrics/tail-metrics.js';
+import type { Store } from '../store/store.js';
+import { readSecretFile } from './secret-file.js';
+
+/** The newest line that was seen is this far ahead of what is handed on; and a bucket. */
+const HOLD_MS = 2000;
+const BUCKET_MS = 10_000;
+/** To send a record. */
+const SEND_MS = 5000;
+
+const SECRET_VARIABLE = 'LIMITLENS_ALERT_WEBHOOK_SECRET';
+
+export interface TailAlertsOptions extends AlertChoice {
+  readonly instance: string;
+  readonly latenessMs: number;
+  readonly commitIntervalMs: number;
+}
+
+export interface TailAlertsParts {
+  readonly store: Pick<Store, 'query'>;
+  readonly metrics: TailMetrics;
+  readonly log: AlertLog;
+  /** Folder of the daemon's state. */
+  readonly stateFolder: string;
+  /** Where the daemon listens. */
+  readonly listens: string;
+  /** Records that the store does not have. */
+  readonly waiting: () => number;
+}
+
+/** Everything that can be wrong without opening anything. @throws InputError 64, 78 */
+export function checkAlertChoice(choice: AlertChoice, env: NodeJS.ProcessEnv = process.env): void {
+  parseAlertChoice(choice);
+  readSecret(choice, env);
+}
+
+export class TailAlerts {
+  readonly #loop: AlertLoop | undefined;
+  readonly #waiting: () => number;
+  #committed: LogProgress = { reachedMs: -Infinity, caughtUpMs: -Infinity };
+  #caughtUpMs = -Infinity;
+
+  private constructor(loop: AlertLoop | undefined, waiting: () => number) {
+    this.#loop = loop;
+    this.#waiting = waiting;
+  }
+
+  /** @throws InputError as checkAlertChoice(), and for a state of before that cannot be read */
+  static async open(options: TailAlertsOptions, parts: TailAlertsParts): Promise<TailAlerts> {
+    const { instance, latenessMs, commitIntervalMs, alertIntervalMs } = options;
+    const { store, metrics, log } = parts;
+    const { webhook, alertmanagers, overrides, runbooksUrl, externalUrl } =
+      parseAlertChoice(options);
+    const secret = readSecret(options, process.env);
+    const key = secret === undefined ? undefined : signingKey(secret);
+    if (alertIntervalMs === 0) return new TailAlerts(undefined, parts.waiting);
+    const loop = await AlertLoop.open(store, {
+      instance,
+      intervalMs: alertIntervalMs,
+      overrides,
+      alertmanagers,
+      ...(webhook === undefined ? {} : { webhook: { receiver: webhook, key } }),
+      ...(runbooksUrl === undefined ? {} : { runbooksUrl }),
+      externalUrl: externalUrl ?? parts.listens,
+      settleMs: latenessMs + HOLD_MS + BUCKET_MS + commitIntervalMs + SEND_MS,
+      statePath: alertStatePath(parts.stateFolder, instance),
+      log,
+      metrics,
+      readMetric: (id) => metrics.samples(id),
+    });
+    loop.start();
+    return new TailAlerts(loop, parts.waiting);
+  }
+
+  /** A step was done that began at `beganMs`. @param isMore there may be more to read */
+  stepped(isMore: boolean, beganMs: number): void {
+    if (!isMore) this.#caughtUpMs = beganMs;
+    // Of what waits for the store nothing can be asked.
+    if (this.#waiting() === 0) this.#loop?.stepped(this.#committed);
+  }
+
+  /** What was stepped through is on its way to the store. */
+  committed(reachedMs: number): void {
+    this.#committed = { reachedMs, caughtUpMs: this.#caughtUpMs };
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop?.stop();
+  }
+}
+
+function readSecret(choice: AlertChoice, env: NodeJS.ProcessEnv): string | undefined {
+  const { alertWebhook, alertWebhookSecretFile: path } = choice;
+  if (path === undefined) return env[SECRET_VARIABLE] === '' ? undefined : env[SECRET_VARIABLE];
+  if (alertWebhook !== undefined) return readSecretFile(path, '--alert-webhook-secret-file');
+  throw new InputError('--alert-webhook-secret-file: expected --alert-webhook with it', EXIT.usage);
+}
