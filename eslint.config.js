@@ -6,7 +6,7 @@ export default tseslint.config(
   { ignores: ['dist/', 'node_modules/', 'eslint.config.js'] },
   ...tseslint.configs.recommendedTypeChecked,
   {
-    languageOptions: { parserOptions: { project: './tsconfig.json' } },
+    languageOptions: { parserOptions: { project: ['./tsconfig.json', './tsconfig.page.json'] } },
     rules: {
       // node:test's test() returns a promise that the runner itself awaits.
       '@typescript-eslint/no-floating-promises': [

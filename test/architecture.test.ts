@@ -118,14 +118,7 @@ const RULES: Rules = {
     },
     {
       path: 'src/serve',
-      imports: [
-        'parsers',
-        'src/errors.ts',
-        'src/http',
-        'src/report',
-        'src/store',
-        'dashboards',
-      ],
+      imports: ['parsers', 'src/errors.ts', 'src/http', 'src/report', 'src/store', 'dashboards'],
       types: ['dashboards/page'],
       node: 'any',
     },

@@ -1,0 +1,174 @@
+/**
+ * Lines, or bars that add up, over time, with a legend whose entries switch series on and off.
+ */
+import type { Unit } from '../catalogue/panel.js';
+import { ChartFrame, type TooltipLine, type UPlot } from './chart-frame.js';
+import { colourName, cssColour } from './colours.js';
+import { element, visible } from './elements.js';
+import { stacked, type Series, type SeriesData } from './series-data.js';
+import { formatNumber, formatTick } from './units.js';
+import type { Mark, PanelInfo } from './wire.js';
+
+const MOST_TOOLTIP_LINES = 12;
+
+export interface TimeChartOptions {
+  readonly host: HTMLElement;
+  readonly panel: PanelInfo;
+  readonly data: SeriesData;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly marks: readonly Mark[];
+  /** Names of series that are switched off; changed here, and kept by the caller. */
+  readonly hidden: Set<string>;
+  /** Where a series leads, if anywhere: an address of this page. */
+  readonly linkOf: (series: Series) => string | null;
+  readonly onZoom: (fromMs: number, toMs: number) => void;
+  /** A click on a series, at a time of the grid in seconds. */
+  readonly onPick: (series: Series, seconds: number) => void;
+}
+
+export class TimeChart {
+  readonly #options: TimeChartOptions;
+  readonly #frame: ChartFrame;
+  readonly #colours: readonly string[];
+
+  constructor(options: TimeChartOptions) {
+    this.#options = options;
+    const { panel, data, host } = options;
+    this.#colours = data.series.map(({ name, column }, at) =>
+      cssColour(colourName(panel.isNamedBySeries === true ? name : column, at)),
+    );
+    const canvas = element('div', { class: 'canvas' });
+    host.append(canvas, this.#legend());
+    this.#frame = new ChartFrame({
+      host: canvas,
+      fromMs: Math.min(options.fromMs, (data.times[0] ?? Infinity) * 1000),
+      toMs: options.toMs,
+      marks: options.marks,
+      series: this.#series(),
+      data: this.#data(),
+      y: valueAxis(panel.unit),
+      draw: (chart) => this.#drawThresholds(chart),
+      tooltip: (at) => this.#tooltip(at),
+      onZoom: options.onZoom,
+      onPick: (at, y) => this.#pick(at, y),
+    });
+  }
+
+  destroy(): void {
+    this.#frame.destroy();
+  }
+
+  #isShown(at: number): boolean {
+    return !this.#options.hidden.has(this.#options.data.series[at]!.name);
+  }
+
+  get #isStacked(): boolean {
+    return this.#options.panel.draw === 'stacked bars';
+  }
+
+  /** uPlot draws in order: the tallest pile first, so that those within it stay to be seen. */
+  #series(): UPlot.Series[] {
+    const made = this.#colours.map((colour, at): UPlot.Series => {
+      if (!this.#isStacked) return { stroke: colour, width: 2, points: { size: 5, fill: colour } };
+      const paths = window.uPlot.paths.bars!({ align: 1, size: [1, Infinity], gap: 1 });
+      return { fill: colour, width: 0, paths, points: { show: false }, label: String(at) };
+    });
+    return this.#isStacked ? made.reverse() : made;
+  }
+
+  #data(): UPlot.AlignedData {
+    const { times, series } = this.#options.data;
+    const isShown = (at: number) => this.#isShown(at);
+    const values = this.#isStacked
+      ? stacked(series, isShown).reverse()
+      : series.map((one, at) => (isShown(at) ? [...one.values] : one.values.map(() => null)));
+    return [[...times], ...values];
+  }
+
+  #legend(): HTMLElement {
+    const { data, linkOf } = this.#options;
+    const entries = data.series.map((series, at) => {
+      const swatch = element('span', { class: 'swatch' });
+      swatch.style.background = this.#colours[at]!;
+      const button = element(
+        'button',
+        { type: 'button', 'aria-pressed': String(this.#isShown(at)), title: 'Show or hide' },
+        [swatch, element('bdi', {}, [visible(series.name) || '(empty)'])],
+        { click: () => this.#toggle(at, button) },
+      );
+      const link = linkOf(series);
+      const name = visible(series.name);
+      return element('li', {}, [
+        button,
+        link === null
+          ? null
+          : element('a', { href: link, 'aria-label': `Keys of ${name}`, title: 'Keys' }, ['→']),
+      ]);
+    });
+    return element('ul', { class: 'legend' }, entries);
+  }
+
+  #toggle(at: number, button: HTMLElement): void {
+    const { data, hidden } = this.#options;
+    const { name } = data.series[at]!;
+    if (!hidden.delete(name)) hidden.add(name);
+    button.setAttribute('aria-pressed', String(this.#isShown(at)));
+    this.#frame.setData(this.#data());
+  }
+
+  #tooltip(at: number): TooltipLine[] {
+    const { data, panel } = this.#options;
+    const lines = data.series.flatMap(({ name, values }, which) => {
+      const value = values[at];
+      if (value == null || !this.#isShown(which)) return [];
+      const text = `${name}: ${formatNumber(value, panel.unit)}`;
+      return [{ colour: this.#colours[which]!, text, value }];
+    });
+    const shown = lines.filter(({ value }) => value !== 0 || !this.#isStacked);
+    return shown.toSorted((a, b) => b.value - a.value).slice(0, MOST_TOOLTIP_LINES);
+  }
+
+  /** The series that was clicked on: the one at this height of a pile, or the nearest line. */
+  #pick(at: number, y: number): void {
+    const { data, onPick } = this.#options;
+    const time = data.times[at];
+    const values = this.#isStacked
+      ? stacked(data.series, (which) => this.#isShown(which)).map((list) => list[at] ?? null)
+      : data.series.map((one) => one.values[at] ?? null);
+    const candidates = values.flatMap((value, which) => {
+      const own = data.series[which]!.values[at] ?? 0;
+      if (value === null || !this.#isShown(which) || own === 0) return [];
+      const isHit = !this.#isStacked || y <= value;
+      return isHit ? [{ which, distance: Math.abs(value - y) }] : [];
+    });
+    const [best] = candidates.toSorted((a, b) => a.distance - b.distance);
+    if (best !== undefined && time !== undefined) onPick(data.series[best.which]!, time);
+  }
+
+  #drawThresholds(chart: UPlot): void {
+    const { ctx, bbox } = chart;
+    for (const { value, colour } of this.#options.panel.thresholds ?? []) {
+      const y = Math.round(chart.valToPos(value, 'y', true));
+      if (y < bbox.top || y > bbox.top + bbox.height) continue;
+      ctx.fillStyle = cssColour(`--state-${colour}`);
+      ctx.fillRect(bbox.left, y, bbox.width, 1);
+    }
+  }
+}
+
+/** From 0 to what fits; a chart of nothing but zeros has some height all the same. */
+function valueAxis(unit: Unit): { scale: UPlot.Scale; axis: UPlot.Axis } {
+  return {
+    scale: {
+      range: (_, __, most) => {
+        const high = Number.isFinite(most) && most > 0 ? most : 1;
+        return [0, high * 1.05];
+      },
+    },
+    axis: {
+      size: 64,
+      values: (_, ticks) => ticks.map((tick) => formatTick(tick, unit)),
+    },
+  };
+}

@@ -1,0 +1,239 @@
+/**
+ * The panels of one dashboard, in one time, with one choice of values; and what moves them on: the
+ * address, news of the store, panels that come into view.
+ */
+import { ask } from './api-client.js';
+import { DrillDowns } from './drill-down.js';
+import { byId, element, visible } from './elements.js';
+import { exampleView } from './example-view.js';
+import { Filters } from './filters.js';
+import { PanelView, type PanelContext } from './panel-view.js';
+import { defaultRange, resolve, type Span } from './time-range.js';
+import { formatTime } from './units.js';
+import { HOME, queryOf, withValues, type ViewState } from './url-state.js';
+import type {
+  AnnotationsAnswer,
+  CatalogueAnswer,
+  DashboardInfo,
+  Mark,
+  PanelInfo,
+  SpanAnswer,
+  VariablesAnswer,
+} from './wire.js';
+
+/** Panels that are about to come into view load already. */
+const MARGIN = '200px';
+
+/** What the catalogue has for the overview alone, here for the key that is chosen. */
+const EXAMPLES: PanelInfo = {
+  id: 'keys-examples',
+  title: 'Examples',
+  question: 'What do such requests look like, and why were they limited?',
+  why: 'A few are kept of each place and minute. Choose a time to have one explained.',
+  kind: 'table',
+  unit: 'requests',
+  units: { status: 'count' },
+  width: 24,
+};
+
+export class View {
+  readonly #catalogue: CatalogueAnswer;
+  readonly #navigate: (address: string) => void;
+  readonly #go: (state: ViewState) => void;
+  readonly #filters: Filters;
+  readonly #observer: IntersectionObserver;
+  readonly #byNode = new Map<Element, PanelView>();
+  #panels: readonly PanelView[] = [];
+  #page: string | undefined;
+  #state: ViewState | undefined;
+  /** Counts what is shown: what comes back for an older one is dropped. */
+  #turn = 0;
+
+  /** @param go to a state, by its address */
+  constructor(
+    catalogue: CatalogueAnswer,
+    go: (state: ViewState) => void,
+    navigate: (address: string) => void,
+  ) {
+    this.#catalogue = catalogue;
+    this.#go = go;
+    this.#navigate = navigate;
+    this.#filters = new Filters(catalogue, go);
+    this.#observer = new IntersectionObserver(
+      (entries) => {
+        for (const { target, isIntersecting } of entries) {
+          this.#byNode.get(target)?.setInView(isIntersecting);
+        }
+      },
+      { rootMargin: MARGIN },
+    );
+  }
+
+  /** Shows what an address says. @throws ApiError */
+  async show(state: ViewState): Promise<void> {
+    const turn = ++this.#turn;
+    this.#state = state;
+    const isExample = state.page === 'example';
+    byId('filters').hidden = isExample;
+    if (isExample) {
+      await this.#showExample(state, turn);
+      return;
+    }
+    const dashboard = this.#dashboardOf(state.page);
+    if (this.#page !== dashboard.name) this.#lay(dashboard);
+    const context = await this.#context(state, dashboard, turn);
+    if (context === undefined) return;
+    for (const panel of this.#panels) panel.show(context);
+  }
+
+  /** There are new rows in the store. */
+  async refresh(): Promise<void> {
+    const state = this.#state;
+    if (state === undefined || state.page === 'example') return;
+    const turn = ++this.#turn;
+    const context = await this.#context(state, this.#dashboardOf(state.page), turn);
+    if (context === undefined) return;
+    for (const panel of this.#panels) panel.refresh(context);
+  }
+
+  /** Draws again with other colours. */
+  redraw(): void {
+    for (const panel of this.#panels) panel.redraw();
+  }
+
+  #dashboardOf(page: string): DashboardInfo {
+    const { dashboards } = this.#catalogue;
+    return (
+      dashboards.find(({ name }) => name === page) ?? dashboards.find(({ name }) => name === HOME)!
+    );
+  }
+
+  #lay({ name, title, question, panels }: DashboardInfo): void {
+    this.#clear();
+    this.#head(name, title, question);
+    this.#panels = panels.map((panel) => new PanelView(panel));
+    if (name === 'keys') this.#panels = [...this.#panels, new PanelView(EXAMPLES, 'examples')];
+    const grid = element(
+      'div',
+      { class: 'grid' },
+      this.#panels.map(({ node }) => node),
+    );
+    byId('view').replaceChildren(grid);
+    for (const panel of this.#panels) {
+      this.#byNode.set(panel.node, panel);
+      this.#observer.observe(panel.node);
+    }
+  }
+
+  #clear(): void {
+    this.#observer.disconnect();
+    this.#byNode.clear();
+    for (const panel of this.#panels) panel.destroy();
+    this.#panels = [];
+  }
+
+  #head(page: string, title: string, question: string): void {
+    const isFirst = this.#page === undefined;
+    this.#page = page;
+    const text = `${title.charAt(0).toUpperCase()}${title.slice(1)}`;
+    document.title = `${text} – limitlens`;
+    byId('title').textContent = text;
+    byId('question').textContent = question;
+    for (const link of byId('dashboards').querySelectorAll('a')) {
+      if (link.dataset['page'] === page) link.setAttribute('aria-current', 'page');
+      else link.removeAttribute('aria-current');
+    }
+    // A reader of the screen is told where it is now.
+    if (!isFirst) byId('title').focus({ preventScroll: true });
+  }
+
+  async #showExample(state: ViewState, turn: number): Promise<void> {
+    this.#clear();
+    this.#head('example', 'why this request was limited', '');
+    const view = await exampleView(state);
+    if (turn === this.#turn)
+      byId('view').replaceChildren(element('div', { class: 'grid' }, [view]));
+  }
+
+  /** Times, options and marks, which all panels share; undefined when the view has moved on. */
+  async #context(
+    given: ViewState,
+    dashboard: DashboardInfo,
+    turn: number,
+  ): Promise<PanelContext | undefined> {
+    const { span, nowMs } = await ask<SpanAnswer>('span');
+    if (turn !== this.#turn) return undefined;
+    const state = { ...given, ...rangeOf(given, span, nowMs) };
+    const query = new URLSearchParams(
+      [...queryOf(state)].filter(([name]) => this.#isVariable(name)),
+    );
+    this.#showFreshness(span);
+    const names = dashboard.variables.map((name) => ['name', name]);
+    const asked = new URLSearchParams([...query, ...names]);
+    const [{ options }, { marks }] = await Promise.all([
+      ask<VariablesAnswer>('variables', asked),
+      ask<AnnotationsAnswer>('annotations', query),
+    ]);
+    if (turn !== this.#turn) return undefined;
+    const chosen = this.#withKey(state, dashboard, options);
+    this.#filters.show({
+      state: chosen,
+      ...{ variables: dashboard.variables, options },
+      span: spanOf(chosen, span, nowMs),
+    });
+    this.#showMarks(marks);
+    for (const value of chosen.values['key'] ?? []) query.set('key', value);
+    return {
+      query,
+      marks,
+      drill: new DrillDowns(this.#catalogue, chosen, options),
+      navigate: this.#navigate,
+      zoom: (fromMs, toMs) => this.#go({ ...chosen, from: String(fromMs), to: String(toMs) }),
+    };
+  }
+
+  #isVariable(name: string): boolean {
+    const isTime = name === 'from' || name === 'to';
+    return isTime || this.#catalogue.variables.some((variable) => variable.name === name);
+  }
+
+  /** A variable of one value has the first of its options until one is chosen. */
+  #withKey(
+    state: ViewState,
+    { variables }: DashboardInfo,
+    options: VariablesAnswer['options'],
+  ): ViewState {
+    const first = options['key']?.[0]?.value;
+    const isOpen = variables.includes('key') && state.values['key'] === undefined;
+    return isOpen && first !== undefined ? withValues(state, { key: [first] }) : state;
+  }
+
+  #showFreshness(span: Span | null): void {
+    const text = span === null ? 'The store is empty.' : `Data until ${formatTime(span.toMs)} UTC`;
+    byId('freshness').textContent = text;
+  }
+
+  #showMarks(marks: readonly Mark[]): void {
+    document.getElementById('marks')?.remove();
+    if (marks.length === 0) return;
+    const items = marks.map(({ title, fromMs, text, tags }) =>
+      element('li', {}, [
+        `${formatTime(fromMs)} ${title}: `,
+        element('bdi', {}, [visible(text)]),
+        ` (${visible(tags)})`,
+      ]),
+    );
+    const summary = element('summary', {}, [`${marks.length} marks on the time line`]);
+    byId('view').after(element('details', { id: 'marks' }, [summary, element('ul', {}, items)]));
+  }
+}
+
+function rangeOf(state: ViewState, span: Span | null, nowMs: number): { from: string; to: string } {
+  const preset = defaultRange(span, nowMs);
+  return { from: state.from ?? preset.from, to: state.to ?? preset.to };
+}
+
+function spanOf(state: ViewState, span: Span | null, nowMs: number): Span {
+  const fromMs = resolve(state.from ?? '', span, nowMs) ?? nowMs;
+  return { fromMs, toMs: resolve(state.to ?? '', span, nowMs) ?? nowMs };
+}
