@@ -215,6 +215,7 @@ interface TailOptions extends LogOptions, StoreOptions, PrivacyChoice {
   readonly spoolMax: number;
   readonly alertInterval: number;
   readonly alertmanager: string[];
+  readonly alertmanagerLoginFile?: string;
   readonly alertWebhook?: string;
   readonly alertWebhookSecretFile?: string;
   readonly alertThreshold: string[];
@@ -264,6 +265,9 @@ function addTail(limitlens: Command): Command {
         .default(30_000, '30s'),
     )
     .addOption(repeatable('--alertmanager <url>', 'an Alertmanager to tell; repeat for all'))
+    .addOption(
+      option('--alertmanager-login-file <file>', 'file that holds user:password for those'),
+    )
     .addOption(option('--alert-webhook <url>', 'is told what begins to fire and what is resolved'))
     .addOption(
       option(
@@ -690,28 +694,6 @@ function addConcurrency(limitlens: Command): void {
         await concurrencyCommand(files, readLogOptions(options), output);
       },
     );
-}
-
-/** Who may ask what listens, and how it is encrypted. */
-function withLoginOptions(command: Command): Command {
-  return command
-    .addOption(
-      option('--http-token-file <file>', 'token to ask for; LIMITLENS_TOKEN holds one too'),
-    )
-    .addOption(option('--http-basic-file <file>', 'logins to ask for: user:password, one a line'))
-    .addOption(option('--tls-cert <file>', 'certificate chain, PEM'))
-    .addOption(option('--tls-key <file>', 'its key, PEM'));
-}
-
-function addServe(limitlens: Command): void {
-  const command = limitlens.command('serve').description('the dashboards as a page, over a store');
-  withLoginOptions(withStoreOptions(command))
-    .addOption(
-      option('--listen <address:port>', 'where the page is served').default('127.0.0.1:9546'),
-    )
-    .action(async (options: StoreOptions & { listen: string }) => {
-      process.exitCode = await serveCommand({ ...options, version: readVersion() }, output);
-    });
 }
 
 function addCheck(limitlens: Command): void {

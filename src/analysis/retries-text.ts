@@ -3,7 +3,8 @@
  */
 import { durationText } from '../report/durations.js';
 import { cell, count, share, table } from '../report/table.js';
-import type { PlaceRetries, Quantiles, RetriesAnalysis, ZoneRetries } from './retries.js';
+import type { RetriesAnalysis, ZoneRetries } from './retries.js';
+import type { PlaceRetries, Quantiles } from './retry-place.js';
 import type { RetryStorm } from './retry-storms.js';
 
 /** Ends in a newline. */

@@ -18,9 +18,9 @@ import type { LimitRow } from '../replay/limit-table.js';
 import type { ReplaySession } from '../replay/session.js';
 import { isAccepted, STATUS } from '../replay/status.js';
 import { KeyTallies } from './key-tallies.js';
-import { PendingRejects, type PendingReject } from './pending-rejects.js';
+import { PendingRejects } from './pending-rejects.js';
+import { RetryPlace, type PlaceRetries } from './retry-place.js';
 import { RetryStorms, type RetryStorm } from './retry-storms.js';
-import { WeightedHistogram } from './weighted-histogram.js';
 
 export interface RetriesAnalysis {
   readonly fromMs: number | null;
@@ -42,44 +42,6 @@ export interface ZoneRetries {
   readonly worstKeys: readonly KeyRetries[];
 }
 
-export interface PlaceRetries {
-  readonly server: string;
-  readonly location: string;
-  /** `FILE:LINE` of the limit_req that refused. */
-  readonly where: string;
-  readonly rejects: number;
-  /** Refusals after which the key came again. */
-  readonly returned: number;
-  /** Of these, before the key could have been let through. */
-  readonly tooSoon: number;
-  /** tooSoon / (returned − unsure); null of nothing. */
-  readonly tooSoonShare: number | null;
-  /** Whole seconds in the log do not tell whether it was too soon. */
-  readonly unsure: number;
-  readonly rejectedAgain: number;
-  /** With the same method and path, among those that were refused again. */
-  readonly sameRequest: number;
-  readonly notReturned: number;
-  /** The log ends before that can be said. */
-  readonly open: number;
-  /** Refused for want of memory, or with an excess that is not known: no wait can be told. */
-  readonly withoutWait: number;
-  /** The log does not tell whose they were: nobody can be told to have come back. */
-  readonly withoutKey: number;
-  readonly gapMs: Quantiles | null;
-  readonly waitMs: Quantiles | null;
-  /** What an honest answer would have said at most: whole seconds. */
-  readonly retryAfterSeconds: number | null;
-  /** Returns by gap / wait. */
-  readonly returnsByShareOfWait: readonly { readonly below: number | null; returns: number }[];
-}
-
-export interface Quantiles {
-  readonly p50: number;
-  readonly p90: number;
-  readonly max: number;
-}
-
 export interface KeyRetries {
   readonly key: string;
   readonly rejects: number;
@@ -96,36 +58,6 @@ export interface RetriesOptions {
 }
 
 const LEAST_WINDOW_MS = 60_000;
-/** Two truncated clocks. */
-const CLOCK_MS = 2;
-const SECOND_MS = 1000;
-const SHARES_OF_WAIT = [0.1, 0.5, 1, 2, Infinity];
-
-class Place {
-  readonly server: string;
-  readonly location: string;
-  readonly where: string;
-  readonly gaps = new WeightedHistogram();
-  readonly waits = new WeightedHistogram();
-  readonly byShare = SHARES_OF_WAIT.map(() => 0);
-  rejects = 0;
-  returned = 0;
-  tooSoon = 0;
-  unsure = 0;
-  rejectedAgain = 0;
-  sameRequest = 0;
-  notReturned = 0;
-  withoutWait = 0;
-  withoutKey = 0;
-  open = 0;
-
-  constructor(server: string, location: string, where: string) {
-    this.server = server;
-    this.location = location;
-    this.where = where;
-  }
-}
-
 interface KeyTally {
   rejects: number;
   retries: number;
@@ -135,16 +67,10 @@ interface KeyTally {
 interface ZoneState {
   readonly name: string;
   readonly windowMs: number;
-  readonly pending: PendingRejects<Place>;
+  readonly pending: PendingRejects<RetryPlace>;
   readonly storms: RetryStorms;
   readonly keys: KeyTallies<KeyTally>;
-  readonly places: Map<string, Place>;
-}
-
-/** What one request says of an earlier refusal. */
-interface Return {
-  readonly reject: PendingReject<Place>;
-  readonly isTooSoon: boolean;
+  readonly places: Map<string, RetryPlace>;
 }
 
 /** Takes the decisions of one replay, in their order. */
@@ -165,7 +91,11 @@ export class RetryTracker {
       return {
         name: zone.name,
         windowMs,
-        pending: new PendingRejects<Place>(zone.keys, windowMs, ({ place }) => place.notReturned++),
+        pending: new PendingRejects<RetryPlace>(
+          zone.keys,
+          windowMs,
+          ({ place }) => place.notReturned++,
+        ),
         storms: new RetryStorms(options.minStormRejects),
         keys: freshTallies(),
         places: new Map(),
@@ -190,10 +120,10 @@ export class RetryTracker {
     let wasReturn = false;
     let wasTooSoon = false;
     for (const [i, limit] of limits.entries()) {
-      const found = this.#takeReturn(event, limit, event + i, status);
-      if (found === undefined) continue;
+      const isTooSoon = this.#takeReturn(event, limit, event + i, status);
+      if (isTooSoon === undefined) continue;
       wasReturn = true;
-      if (found.isTooSoon) wasTooSoon = true;
+      if (isTooSoon) wasTooSoon = true;
     }
     if (position >= 0) this.#reject(event, limits, position, wasReturn, wasTooSoon);
   }
@@ -218,7 +148,8 @@ export class RetryTracker {
     };
   }
 
-  #takeReturn(event: number, limit: LimitRow, slot: number, status: number): Return | undefined {
+  /** @returns whether it came back too soon; undefined for a request that answers no refusal */
+  #takeReturn(event: number, limit: LimitRow, slot: number, status: number): boolean | undefined {
     const { pending } = this.#zones[limit.zoneIndex]!;
     if (pending.size === 0) return undefined;
     const { pool } = this.#session.engine;
@@ -227,17 +158,15 @@ export class RetryTracker {
     const atMs = pool.estMs[event]!;
     const reject = pending.take(keyId, atMs);
     if (reject === undefined) return undefined;
-    const { place, waitMs } = reject;
-    const gapMs = atMs - reject.atMs;
-    place.returned++;
-    place.gaps.add(gapMs);
-    if (status === STATUS.rejected) {
-      place.rejectedAgain++;
-      if (reject.request !== '' && reject.request === this.#requestOf(event)) place.sameRequest++;
-    }
-    const isCoarse = (pool.flags[event]! & FLAG.coarse) !== 0;
-    const isTooSoon = judge(place, gapMs, waitMs, isAccepted(status), isCoarse);
-    return { reject, isTooSoon };
+    const isAgain = status === STATUS.rejected;
+    return reject.place.countReturn({
+      gapMs: atMs - reject.atMs,
+      waitMs: reject.waitMs,
+      isLetThrough: isAccepted(status),
+      isRejectedAgain: isAgain,
+      isSameRequest: isAgain && reject.request !== '' && reject.request === this.#requestOf(event),
+      isCoarse: (pool.flags[event]! & FLAG.coarse) !== 0,
+    });
   }
 
   #reject(
@@ -254,9 +183,7 @@ export class RetryTracker {
     const keyId = pool.keyId[event + position]!;
     const place = this.#placeOf(zone, pool.rules[event]!, position);
     const waitMs = this.#waitOf(event, limits, position);
-    place.rejects++;
-    if (Number.isNaN(waitMs)) place.withoutWait++;
-    else place.waits.add(waitMs);
+    place.countReject(waitMs);
     zone.pending.expire(atMs);
     if (keyId < 0) {
       place.withoutKey++;
@@ -291,7 +218,7 @@ export class RetryTracker {
     return `${details.method} ${details.path}`;
   }
 
-  #placeOf(zone: ZoneState, rules: number, position: number): Place {
+  #placeOf(zone: ZoneState, rules: number, position: number): RetryPlace {
     const ruleSet = this.#session.generations.ruleSets[rules]!;
     const { serverName, location } = ruleSet;
     const { path, line } = ruleSet.limits[position]!.where;
@@ -299,7 +226,7 @@ export class RetryTracker {
     const name = JSON.stringify([serverName, location, where]);
     let place = zone.places.get(name);
     if (place === undefined)
-      zone.places.set(name, (place = new Place(serverName, location, where)));
+      zone.places.set(name, (place = new RetryPlace(serverName, location, where)));
     return place;
   }
 }
@@ -325,30 +252,6 @@ function windowOf(session: ReplaySession, zoneIndex: number): number {
   return Math.max(LEAST_WINDOW_MS, ...rates.map((rate) => Math.ceil(2e6 / rate)));
 }
 
-/** Counts the return at its place. @returns whether it was too soon for certain */
-function judge(
-  place: Place,
-  gapMs: number,
-  waitMs: number,
-  isLetThrough: boolean,
-  isCoarse: boolean,
-): boolean {
-  if (Number.isNaN(waitMs)) {
-    place.unsure++;
-    return false;
-  }
-  place.byShare[SHARES_OF_WAIT.findIndex((share) => gapMs < share * waitMs)]!++;
-  // Let through, it has waited long enough, whatever the clocks say.
-  if (isLetThrough) return false;
-  if (isCoarse && Math.abs(gapMs - waitMs) <= SECOND_MS) {
-    place.unsure++;
-    return false;
-  }
-  const isTooSoon = gapMs < waitMs - (isCoarse ? 0 : CLOCK_MS);
-  if (isTooSoon) place.tooSoon++;
-  return isTooSoon;
-}
-
 function freshTallies(): KeyTallies<KeyTally> {
   return new KeyTallies(
     () => ({ rejects: 0, retries: 0, tooSoon: 0 }),
@@ -361,46 +264,10 @@ function describe(zone: ZoneState, keyExpression: string, top: number): ZoneRetr
     zone: zone.name,
     keyExpression,
     windowMs: zone.windowMs,
-    places: [...zone.places.values()].map(describePlace).sort((a, b) => b.rejects - a.rejects),
+    places: [...zone.places.values()]
+      .map((place) => place.describe())
+      .sort((a, b) => b.rejects - a.rejects),
     storms: zone.storms.finish(),
     worstKeys: zone.keys.heaviest(top).map(([key, tally]) => ({ key, ...tally })),
-  };
-}
-
-function describePlace(place: Place): PlaceRetries {
-  const { gaps, waits, byShare, returned, tooSoon, unsure } = place;
-  const { server, location, where, rejects, rejectedAgain, sameRequest } = place;
-  const judged = returned - unsure;
-  return {
-    server,
-    location,
-    where,
-    rejects,
-    returned,
-    tooSoon,
-    tooSoonShare: judged === 0 ? null : tooSoon / judged,
-    unsure,
-    rejectedAgain,
-    sameRequest,
-    notReturned: place.notReturned,
-    open: place.open,
-    withoutWait: place.withoutWait,
-    withoutKey: place.withoutKey,
-    gapMs: quantilesOf(gaps),
-    waitMs: quantilesOf(waits),
-    retryAfterSeconds: waits.total === 0 ? null : Math.ceil(waits.largest / SECOND_MS),
-    returnsByShareOfWait: SHARES_OF_WAIT.map((below, i) => ({
-      below: below === Infinity ? null : below,
-      returns: byShare[i]!,
-    })),
-  };
-}
-
-function quantilesOf(histogram: WeightedHistogram): Quantiles | null {
-  if (histogram.total === 0) return null;
-  return {
-    p50: histogram.quantile(0.5),
-    p90: histogram.quantile(0.9),
-    max: histogram.largest,
   };
 }
