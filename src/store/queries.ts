@@ -207,11 +207,11 @@ export interface StoredLimits {
 }
 
 /** The configuration of each zone, oldest first; `untilMs` leaves out what came in force later. */
-export async function limits(
-  store: Store,
-  filter: Omit<Filter, 'sinceMs'> = {},
-): Promise<StoredLimits[]> {
-  const { sql, params } = inForce(filter, 'since', 'since');
+export async function limits(store: Store, filter: Filter = {}): Promise<StoredLimits[]> {
+  // What came in force before the time asked for is in force in it.
+  const until: Record<string, unknown> = { ...filter };
+  delete until['sinceMs'];
+  const { sql, params } = inForce(until, 'since', 'since');
   return store.query<StoredLimits>(
     `SELECT instance, zone, toUnixTimestamp64Milli(since) AS sinceMs,
        key_expression AS keyExpression, size_bytes AS sizeBytes, rate_milli_rps AS rateMilliRps,
