@@ -107,7 +107,20 @@ export async function tailCommand(
     connZones: [...new Set(conf.ruleSets.flatMap((rules) => rules.connLimits.map((l) => l.zone)))],
   });
   let hasBegun = false;
-  const { tailStore, start, store } = await openTailStore(options, log, metrics);
+  const readMs = Math.min(READ_INTERVAL_MS, options.commitIntervalMs);
+  const pauseMs = Math.min(READ_PAUSE_MS, readMs);
+  const waker = new TimedWaker({ intervalMs: readMs, pauseMs });
+  const wake = (): void => {
+    waker.wake();
+  };
+  stop.onAsked = wake;
+  const inputs = await LiveInputs.open(logs, log, wake);
+  const { tailStore, start, store } = await openTailStore(options, log, metrics).catch(
+    async (error: unknown) => {
+      await inputs.close();
+      throw error;
+    },
+  );
   const { spool } = tailStore;
   const tailer = new Tailer({
     instance: options.instance,

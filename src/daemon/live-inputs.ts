@@ -2,8 +2,7 @@
  * Opens standard input and the sockets that nginx's syslog is received on, and says what they can't
  * promise.
  */
-import type { Readable } from 'node:stream';
-import { LiveLines, type LiveInput } from '../input/live-lines.js';
+import { receiveStdin, type LiveInput } from '../input/live-lines.js';
 import { receiveSyslog, type SyslogCounters, type SyslogReceiver } from '../input/syslog.js';
 import { addressFor, parseSyslogAddress } from '../input/syslog-address.js';
 import type { JsonLog } from './json-log.js';
@@ -29,18 +28,15 @@ export class LiveInputs {
   }
 
   /**
+   * To be called before an embedded store is opened (receiveStdin).
+   *
    * @param onReceived called when there is something to take
    * @throws InputError 64 for a bad address, 74 for one that cannot be listened on
    */
-  static async open(
-    logs: TailLogs,
-    stdin: Readable,
-    log: JsonLog,
-    onReceived: () => void,
-  ): Promise<LiveInputs> {
+  static async open(logs: TailLogs, log: JsonLog, onReceived: () => void): Promise<LiveInputs> {
     const opened = new LiveInputs(log);
     try {
-      for (const plan of logs.live) await opened.#open(plan, stdin, onReceived);
+      for (const plan of logs.live) await opened.#open(plan, onReceived);
     } catch (error) {
       await opened.close();
       throw error;
@@ -81,16 +77,19 @@ export class LiveInputs {
     for (const { input } of this.#inputs) await input.close();
   }
 
-  async #open(plan: LivePlan, stdin: Readable, onReceived: () => void): Promise<void> {
+  async #open(plan: LivePlan, onReceived: () => void): Promise<void> {
+    const fail = (error: string): void => {
+      this.#log.error('receives no more', { source: plan.name, error });
+      onReceived();
+    };
     if (plan.input.kind === 'stdin') {
-      this.#inputs.push({ plan, input: new LiveLines(stdin, onReceived) });
+      this.#inputs.push({ plan, input: receiveStdin(onReceived, fail) });
       return;
     }
     const receiver = await receiveSyslog(parseSyslogAddress(plan.input.text), {
       onReceived,
       onFailed: (error) => {
-        this.#log.error('receives no more', { source: plan.name, error: error.message });
-        onReceived();
+        fail(error.message);
       },
     });
     this.#receivers.set(plan.name, receiver);

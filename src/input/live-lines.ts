@@ -1,11 +1,15 @@
 /**
  * Lines of standard input while they come: `kubectl logs -f … | limitlens tail -`.
  *
+ * A process of its own (cat) reads it, since the embedded store takes this process's standard input
+ * away (store/embedded.ts); it has to be started before the store.
+ *
  * What is read and not taken is bounded: beyond it the pipe fills, and whoever writes to it waits.
  * A last line without newline is one when the pipe has ended. Units: bytes.
  *
  * Not here: standard input of an import (stream-lines.ts), which ends; what the lines are.
  */
+import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 
 /** Lines that come once and are gone then. */
@@ -27,12 +31,17 @@ export class LiveLines implements LiveInput {
   hasEnded = false;
   readonly #stream: Readable;
   readonly #onReceived: () => void;
+  readonly #stop: () => void;
   #chunks: Buffer[] = [];
   #waitingBytes = 0;
   #unfinished: Buffer = Buffer.alloc(0);
 
-  /** @param onReceived called when there is something to take, and at the end */
-  constructor(stream: Readable, onReceived: () => void) {
+  /**
+   * @param onReceived called when there is something to take, and at the end
+   * @param stop ends whoever writes to the stream
+   */
+  constructor(stream: Readable, onReceived: () => void, stop: () => void = () => undefined) {
+    this.#stop = stop;
     this.#stream = stream;
     this.#onReceived = onReceived;
     stream.on('data', this.#receive);
@@ -62,6 +71,7 @@ export class LiveLines implements LiveInput {
   close(): Promise<void> {
     this.#stream.off('data', this.#receive);
     this.#stream.pause();
+    this.#stop();
     this.#end();
     return Promise.resolve();
   }
@@ -78,4 +88,29 @@ export class LiveLines implements LiveInput {
     this.hasEnded = true;
     this.#onReceived();
   };
+}
+
+/**
+ * Receives this process's standard input.
+ *
+ * @param onReceived called when there is something to take, and at the end
+ * @param onFailed called when it cannot be read to its end
+ */
+export function receiveStdin(
+  onReceived: () => void,
+  onFailed: (reason: string) => void,
+): LiveLines {
+  const child = spawn('cat', [], { stdio: ['inherit', 'pipe', 'inherit'] });
+  let isStopped = false;
+  child.once('error', (error) => {
+    onFailed(error.message);
+  });
+  child.once('exit', (code, signal) => {
+    if (code !== 0 && !isStopped) onFailed(`cat, which reads it, ended with ${signal ?? code}`);
+  });
+  return new LiveLines(child.stdout, onReceived, () => {
+    isStopped = true;
+    child.kill();
+    child.stdout.destroy();
+  });
 }
