@@ -116,8 +116,11 @@ export class AccessFeed {
       pool.hiMs[event] = createdMs + 1;
       pool.estMs[event] = createdMs;
     } else {
+      // The header came slowly, or the answer went out slowly. Only where an upstream's time leaves
+      // none for the answer, or a refusal needed none, was it the header.
+      const wasHeader = facts.upstreamMs >= 0 || requestMs < 0 || isRejected(logged);
       pool.hiMs[event] = latestMs + 1;
-      pool.estMs[event] = latestMs;
+      pool.estMs[event] = wasHeader ? latestMs : createdMs;
     }
   }
 
