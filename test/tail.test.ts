@@ -9,7 +9,6 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { parseListen } from '../src/metrics/http.js';
 import { makeTempDir } from './support/temp-dir.js';
 import { traceDir } from './support/truth.js';
 
@@ -108,13 +107,4 @@ test('a log that is neither there nor in the configuration is refused', async (t
     said,
     /other\.txt: expected a log with lines, or an access_log of the configuration/,
   );
-});
-
-test('addresses to listen on', () => {
-  assert.deepEqual(parseListen('127.0.0.1:9545'), { host: '127.0.0.1', port: 9545 });
-  assert.deepEqual(parseListen('[::1]:80'), { host: '::1', port: 80 });
-  assert.deepEqual(parseListen(':9545'), { host: undefined, port: 9545 });
-  for (const bad of ['9545', 'host:', 'host:99999', '::1:80']) {
-    assert.throws(() => parseListen(bad), /expected an address and port/);
-  }
 });

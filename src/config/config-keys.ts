@@ -252,4 +252,52 @@ export const CONFIG_KEYS: readonly ConfigKey[] = [
     kind: 'path',
     description: 'file with the secret of the hash, and of the state that is kept between steps',
   },
+  {
+    path: 'alerts.interval',
+    option: 'alert-interval',
+    kind: 'duration',
+    description: 'how often to evaluate the alerts; 0 for never',
+  },
+  {
+    path: 'alerts.thresholds',
+    option: 'alert-threshold',
+    kind: 'values',
+    description: 'by name of an alert: 5%, 10m or off; NAME.for, NAME.window and NAME.least too',
+  },
+  {
+    path: 'alerts.alertmanagers',
+    option: 'alertmanager',
+    kind: 'texts',
+    description: 'URLs of Alertmanagers to tell; all of a cluster',
+  },
+  {
+    path: 'alerts.alertmanager_login_file',
+    option: 'alertmanager-login-file',
+    kind: 'path',
+    description: 'file that holds user:password for them',
+  },
+  {
+    path: 'alerts.webhook',
+    option: 'alert-webhook',
+    kind: 'text',
+    description: 'is told what begins to fire and what is resolved',
+  },
+  {
+    path: 'alerts.webhook_secret_file',
+    option: 'alert-webhook-secret-file',
+    kind: 'path',
+    description: 'file with the secret that signs what it is told',
+  },
+  {
+    path: 'alerts.runbooks_url',
+    option: 'runbooks-url',
+    kind: 'text',
+    description: 'where the pages of alerts/runbooks can be read',
+  },
+  {
+    path: 'alerts.external_url',
+    option: 'external-url',
+    kind: 'text',
+    description: 'where people reach this daemon, for links',
+  },
 ];

@@ -1,0 +1,110 @@
+/**
+ * What `limitlens tail` serves: `/metrics` for Prometheus, `/healthz` (the process runs), `/readyz`
+ * (the last state has been taken up, and the store takes what is sent); and its store to others.
+ *
+ * Not here: the server itself (../http), what the metrics are (../metrics).
+ */
+import type { Route } from '../http/route.js';
+import { HttpServer, type HttpChoice } from '../http/server.js';
+import { readAccess } from '../http/access.js';
+import { parseListen } from '../http/listen-address.js';
+import { readTls } from '../http/tls-files.js';
+import type { Store } from '../store/store.js';
+import { checkOfferChoice, OfferedStore, type OfferChoice } from './offered-store.js';
+
+export interface TailHttpChoice extends HttpChoice, OfferChoice {}
+
+export interface TailHttpParts {
+  /** Undefined where it is away; then it is a server's, and not to be offered. */
+  readonly store: Store | undefined;
+  readonly folder: string;
+  readonly isReady: () => boolean;
+  readonly metrics: () => Promise<{ readonly type: string; readonly text: string }>;
+  readonly log: {
+    info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+    warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+    error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  };
+}
+
+/** Everything that can be wrong without listening. @throws InputError 64, 66, 78 */
+export function checkHttpChoice(
+  choice: TailHttpChoice,
+  env: NodeJS.ProcessEnv = process.env,
+): void {
+  parseListen(choice.listen);
+  readAccess(choice, env);
+  readTls(choice);
+  checkOfferChoice(choice, env);
+}
+
+export class TailHttp {
+  readonly server: HttpServer;
+  readonly #offered: OfferedStore | undefined;
+
+  private constructor(server: HttpServer, offered: OfferedStore | undefined) {
+    this.server = server;
+    this.#offered = offered;
+  }
+
+  /** @throws InputError as checkHttpChoice(), 74 when an address cannot be listened on */
+  static async open(choice: TailHttpChoice, parts: TailHttpParts): Promise<TailHttp> {
+    const { log, store, folder } = parts;
+    const onError = (path: string, error: unknown): void => {
+      log.error('a request failed', { path, error: String((error as Error).message) });
+    };
+    const server = await HttpServer.start({ ...choice, routes: routesOf(parts), onError });
+    let offered: OfferedStore | undefined;
+    try {
+      if (store !== undefined)
+        offered = await OfferedStore.open(choice, { store, folder, onError });
+    } catch (error) {
+      await server.close();
+      throw error;
+    }
+    const { address, port } = server.address;
+    const clickhouse = offered?.clickhouseUrl;
+    log.info('listens', {
+      ...{ address, port, url: server.url },
+      ...(clickhouse === undefined ? {} : { clickhouse }),
+    });
+    if (server.isOpenToNetwork) {
+      log.warn(
+        'everybody who reaches this address can read it: --http-token-file asks for a login',
+        {
+          address,
+        },
+      );
+    }
+    return new TailHttp(server, offered);
+  }
+
+  /** Takes up changed files of logins and TLS. @throws InputError, and all stays as it was */
+  reload(): void {
+    this.server.reload();
+    this.#offered?.reload();
+  }
+
+  /** Before the store is closed. */
+  async close(): Promise<void> {
+    await Promise.all([this.server.close(), this.#offered?.close()]);
+  }
+}
+
+function routesOf({ isReady, metrics }: TailHttpParts): Route[] {
+  return [
+    { path: '/healthz', isOpen: true, handle: () => ({ body: 'ok\n' }) },
+    {
+      path: '/readyz',
+      isOpen: true,
+      handle: () => (isReady() ? { body: 'ready\n' } : { status: 503, body: 'not ready\n' }),
+    },
+    {
+      path: '/metrics',
+      handle: async () => {
+        const { type, text } = await metrics();
+        return { type, body: text };
+      },
+    },
+  ];
+}
