@@ -13,6 +13,8 @@ export interface AlertChoice {
   readonly alertIntervalMs: number;
   /** URLs of Alertmanagers. */
   readonly alertmanager: readonly string[];
+  /** File of `user:password` for those whose URL has none. */
+  readonly alertmanagerLoginFile?: string;
   readonly alertWebhook?: string;
   /** File of the secret that signs what the webhook gets. */
   readonly alertWebhookSecretFile?: string;

@@ -48,8 +48,13 @@ export function parseReceiver(option: string, text: string): Receiver {
   url.username = '';
   url.password = '';
   url.hash = '';
-  const authorization = `Basic ${Buffer.from(login).toString('base64')}`;
-  return { url: url.href, name: url.origin, ...(login === ':' ? {} : { authorization }) };
+  const authorization = login === ':' ? {} : { authorization: basicAuthorization(login) };
+  return { url: url.href, name: url.origin, ...authorization };
+}
+
+/** @param login `user:password` */
+export function basicAuthorization(login: string): string {
+  return `Basic ${Buffer.from(login).toString('base64')}`;
 }
 
 /** Messages must not show a password. */

@@ -8,6 +8,7 @@ import { parseAlertChoice, type AlertChoice } from '../alerting/alert-options.js
 import { alertStatePath } from '../alerting/alert-state-file.js';
 import type { LogProgress } from '../alerting/log-end.js';
 import type { AlertLog } from '../alerting/notified.js';
+import { basicAuthorization } from '../alerting/post.js';
 import { signingKey } from '../alerting/signature.js';
 import { EXIT, InputError } from '../errors.js';
 import type { TailMetrics } from '../metrics/tail-metrics.js';
@@ -44,6 +45,7 @@ export interface TailAlertsParts {
 export function checkAlertChoice(choice: AlertChoice, env: NodeJS.ProcessEnv = process.env): void {
   parseAlertChoice(choice);
   readSecret(choice, env);
+  readLogin(choice);
 }
 
 export class TailAlerts {
@@ -64,13 +66,14 @@ export class TailAlerts {
     const { webhook, alertmanagers, overrides, runbooksUrl, externalUrl } =
       parseAlertChoice(options);
     const secret = readSecret(options, process.env);
+    const login = readLogin(options);
     const key = secret === undefined ? undefined : signingKey(secret);
     if (alertIntervalMs === 0) return new TailAlerts(undefined, parts.waiting);
     const loop = await AlertLoop.open(store, {
       instance,
       intervalMs: alertIntervalMs,
       overrides,
-      alertmanagers,
+      alertmanagers: alertmanagers.map((receiver) => ({ ...login, ...receiver })),
       ...(webhook === undefined ? {} : { webhook: { receiver: webhook, key } }),
       ...(runbooksUrl === undefined ? {} : { runbooksUrl }),
       externalUrl: externalUrl ?? parts.listens,
@@ -106,4 +109,16 @@ function readSecret(choice: AlertChoice, env: NodeJS.ProcessEnv): string | undef
   if (path === undefined) return env[SECRET_VARIABLE] === '' ? undefined : env[SECRET_VARIABLE];
   if (alertWebhook !== undefined) return readSecretFile(path, '--alert-webhook-secret-file');
   throw new InputError('--alert-webhook-secret-file: expected --alert-webhook with it', EXIT.usage);
+}
+
+/** As a header. A login in a URL goes before it. @throws InputError 78 */
+function readLogin(choice: AlertChoice): { readonly authorization?: string } {
+  const { alertmanagerLoginFile: path } = choice;
+  if (path === undefined) return {};
+  const login = readSecretFile(path, '--alertmanager-login-file');
+  if (/^[^:\r\n]+:[^\r\n]+$/.test(login)) return { authorization: basicAuthorization(login) };
+  throw new InputError(
+    `--alertmanager-login-file ${path}: expected one line of user:password, found something else`,
+    EXIT.configuration,
+  );
 }
