@@ -13,6 +13,8 @@ const HOME = '\u001b[H';
 const TO_END_OF_LINE = '\u001b[K';
 const TO_END_OF_SCREEN = '\u001b[J';
 const CTRL_Z = '\u001a';
+/** By then a process that can be stopped is; its clocks go on when it does. */
+const STOPPED_WITHIN_MS = 200;
 const UNKNOWN_SIZE = { columns: 80, rows: 24 } as const;
 
 export interface ScreenEvents {
@@ -29,6 +31,7 @@ export class Screen {
   readonly #output: WriteStream;
   readonly #events: ScreenEvents;
   #isOpen = false;
+  #isOver = false;
 
   constructor(input: ReadStream, output: WriteStream, events: ScreenEvents) {
     this.#input = input;
@@ -57,6 +60,7 @@ export class Screen {
 
   /** Gives the terminal back. */
   close(): void {
+    this.#isOver = true;
     this.#leave();
     this.#output.off('resize', this.#redraw);
     this.#input.off('data', this.#read);
@@ -65,7 +69,6 @@ export class Screen {
     this.#input.pause();
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.off(signal, this.#end);
     process.off('exit', this.#leave);
-    process.off('SIGCONT', this.#comeBack);
   }
 
   /** @param lines no wider than the screen, and no more than its rows */
@@ -108,15 +111,17 @@ export class Screen {
     }
   };
 
-  /** In raw mode the terminal sends no SIGTSTP: the shell gets its terminal back by our hand. */
+  /**
+   * In raw mode the terminal sends no SIGTSTP: the shell gets its terminal back by our hand. Where
+   * there is no shell to go back to, the kernel does not stop the process, and it comes back at once.
+   */
   #goBehind(): void {
     this.#leave();
-    process.once('SIGCONT', this.#comeBack);
     process.kill(process.pid, 'SIGTSTP');
+    setTimeout(() => {
+      if (this.#isOver || this.#isOpen) return;
+      this.#enter();
+      this.#events.onRedraw();
+    }, STOPPED_WITHIN_MS);
   }
-
-  readonly #comeBack = (): void => {
-    this.#enter();
-    this.#events.onRedraw();
-  };
 }

@@ -21,6 +21,7 @@ export const PROGRAMS: readonly DebianProgram[] = [
   { program: 'prometheus-alertmanager', package: 'prometheus-alertmanager' },
   { program: 'logrotate', package: 'logrotate' },
   { program: 'perl', package: 'perl-base' },
+  { program: 'script', package: 'bsdutils' },
   { program: 'openssl', package: 'openssl' },
 ];
 
