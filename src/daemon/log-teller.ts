@@ -45,7 +45,7 @@ export class LogTeller {
   readonly #leftOut = new Set<string>();
   /** Length of those that did not tell when they were looked at. */
   readonly #lookedAtBytes = new Map<string, number>();
-  /** Told once for each file. */
+  /** Told when a file is first found to be no log that can be read, and when that is final. */
   onLeftOut: (log: LeftOutLog) => void = () => undefined;
 
   constructor(options: TellerOptions) {
@@ -105,6 +105,7 @@ export class LogTeller {
   async #byContent(path: string): Promise<TailLog | undefined> {
     const { confs, forced, errorPatterns } = this.#options;
     const isError = errorPatterns.some((pattern) => matchesGlob(pattern, path));
+    const isFirst = !this.#lookedAtBytes.has(path);
     const head = await this.#headOf(path);
     if (isError) {
       const told = head && identify(head, confs, [], undefined, 'error');
@@ -122,7 +123,8 @@ export class LogTeller {
     } catch (error) {
       if (!(error instanceof InputError) || error.exitCode !== EXIT.badLines) throw error;
       const isFinal = head.isGzip || head.sample.length >= SAMPLE_BYTES;
-      if (isFinal) this.#leaveOut(path, error.message);
+      if (isFinal) this.exclude(path);
+      if (isFinal || isFirst) this.onLeftOut({ path, reason: error.message });
       return undefined;
     }
   }

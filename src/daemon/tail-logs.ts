@@ -6,14 +6,15 @@
  */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { hasWildcard } from '../../parsers/conf/glob.js';
+import type { LineScanner } from '../../parsers/access/line-scanner.js';
+import { hasWildcard, matchesGlob } from '../../parsers/conf/glob.js';
 import type { NginxConf } from '../../parsers/conf/model.js';
 import { EXIT, InputError } from '../errors.js';
 import { expandPattern } from '../input/follow-set.js';
 import { forcedFormat } from '../pipeline/open-logs.js';
 import { withoutTwins } from '../pipeline/log-files.js';
 import { planLive, type LivePlan } from './live-logs.js';
-import { LogTeller, type LeftOutLog } from './log-teller.js';
+import { formatsInUse, LogTeller, type LeftOutLog } from './log-teller.js';
 import type { AccessLog, ErrorLog, TailLog } from './tail-log.js';
 
 export interface TailLogs {
@@ -25,6 +26,10 @@ export interface TailLogs {
   readonly live: readonly LivePlan[];
   /** Of the live ones, those whose requests another log holds. */
   readonly liveLeftOut: readonly AccessLog[];
+  /** The formats of the access logs, as far as they are known or the configuration tells. */
+  readonly formats: readonly LineScanner[];
+  /** There is an error log, or will be. */
+  readonly hasErrorLog: boolean;
   readonly teller: LogTeller;
   readonly confs: readonly NginxConf[];
 }
@@ -63,14 +68,29 @@ export async function findTailLogs(
   if (asked.errors.length + asked.paths.length + live.length === 0) throw nothingToFollow(conf);
   const choice = kept(found, live, confs, allLogs);
   for (const { path } of choice.leftOut) teller.exclude(path);
+  const errors = found.filter((log) => log.kind === 'error');
+  const patterns = [...new Set([...asked.errors, ...asked.paths])];
+  const known = [...choice.access, ...live.flatMap(({ access }) => access)];
+  const formats = (
+    known.length > 0 ? known.map(({ file }) => file) : formatsInUse(conf, isAny)
+  ).map(({ scanner }) => scanner);
   return {
     ...choice,
-    errors: found.filter((log) => log.kind === 'error'),
-    patterns: [...new Set([...asked.errors, ...asked.paths])],
+    errors,
+    patterns,
     live,
+    formats,
+    hasErrorLog:
+      errors.length > 0 ||
+      live.some((plan) => plan.hasErrorLog) ||
+      conf.errorLogs.some(({ path }) => patterns.some((pattern) => matchesGlob(pattern, path))),
     teller,
     confs,
   };
+}
+
+function isAny(): boolean {
+  return true;
 }
 
 interface Asked {

@@ -14,8 +14,8 @@
  * Not here: when to step (../commands/tail.ts), what is stored (../aggregate), how it comes into the
  * store (spool-sender.ts), where to begin (tail-start.ts).
  */
-import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { LineScanner } from '../../parsers/access/line-scanner.js';
 import type { LogZone } from '../../parsers/time.js';
 import { Aggregator } from '../aggregate/aggregator.js';
 import { hasWildcard } from '../../parsers/conf/glob.js';
@@ -28,7 +28,6 @@ import { PrivateRows } from '../pipeline/private-rows.js';
 import type { StateSeal } from '../pipeline/state-seal.js';
 import { AccessFields } from '../replay/access-fields.js';
 import { discardUnheldKeys, restoreEngine, snapshotEngine } from '../replay/engine-state.js';
-import type { GenerationInput } from '../replay/generations.js';
 import { ReplaySession } from '../replay/session.js';
 import type { SessionState } from '../replay/session-state.js';
 import { packState, type Checkpoint, type SourceProgress } from '../store/write-ahead.js';
@@ -38,12 +37,14 @@ import { showsZone, ZoneFinder } from './log-zone.js';
 import { RecordRows } from './record-rows.js';
 import type { Spool } from './spool.js';
 import { codeOf } from './spool-files.js';
-import { LogList, logOf, type TailLog } from './tail-log.js';
+import { LogList, logOf, toldOf, type TailLog, type ToldLog } from './tail-log.js';
 import type { TailLogs } from './tail-logs.js';
 import { TailReader } from './tail-reader.js';
+import { rulesOf } from './tail-rules.js';
 import { TailSources } from './tail-sources.js';
+import type { TailGeneration } from './tail-generations.js';
 import type { Start } from './tail-start.js';
-import type { TailRange, TailState } from './tail-state.js';
+import { tailOf, type TailRange, type TailState } from './tail-state.js';
 import { rangesOf, type StepRange, type TailStep } from './tail-steps.js';
 
 /** How often bytes noted before a crash are looked for, and how long apart. */
@@ -65,7 +66,7 @@ const LONGEST_LIVE_MS = 10_000;
 
 export interface TailerOptions {
   readonly instance: string;
-  readonly generations: readonly GenerationInput[];
+  readonly generations: readonly TailGeneration[];
   readonly logs: TailLogs;
   readonly latenessMs: number;
   /** Of the error logs' times; undefined to find it out from the access logs. */
@@ -99,6 +100,7 @@ export class Tailer {
   #stateAtMs = -Infinity;
   #oldSources: readonly SourceProgress[] = [];
   #isDrained = true;
+  #reloadMs: number | undefined;
 
   constructor(options: TailerOptions) {
     this.#options = options;
@@ -113,8 +115,8 @@ export class Tailer {
       generations: options.generations,
       isAudit: false,
       latenessMs: options.latenessMs,
-      usesConnection: access.every(({ file }) => new AccessFields(file.scanner).hasConnection),
-      hasErrorLog: logs.errors.length > 0 || logs.live.some((plan) => plan.hasErrorLog),
+      usesConnection: logs.formats.every((scanner) => new AccessFields(scanner).hasConnection),
+      hasErrorLog: logs.hasErrorLog,
       isErrorLogAlone: access.length === 0 && !mayGrow,
       errorLogCount: mayGrow ? Infinity : errors.length + mixed,
       details: 'refused',
@@ -191,7 +193,9 @@ export class Tailer {
       patterns: logs.patterns,
       teller: logs.teller,
       zone: this.#zone,
-      onLog: (found) => log.info('follows another log', { path: found.path, kind: found.kind }),
+      onLog: (found) => {
+        this.#tellLog(found);
+      },
       ...(mostBytes === undefined ? {} : { mostBytes }),
       onNotice: ({ kind, path, message }) => {
         if (kind === 'lost') log.error(message, { kind, path });
@@ -221,11 +225,46 @@ export class Tailer {
 
   /** Reads and replays what is there. @returns whether there may be more at once */
   async step(): Promise<boolean> {
-    const { ranges, untilMs, isSpent } = await this.#started.gather();
+    const { ranges, untilMs, isSpent, reloadMs } = await this.#started.gather();
     if (ranges.length === 0) return false;
+    if (reloadMs !== undefined) {
+      // What comes behind it is decided by a configuration that has to be read first.
+      this.#reloadMs = reloadMs;
+      this.#note(ranges, 0);
+      return true;
+    }
     this.#note(ranges, untilMs);
     await this.#handOn(untilMs);
     return isSpent;
+  }
+
+  /** When nginx has reloaded, by its own log, if that was read since this was asked last. */
+  takeReload(): number | undefined {
+    const ms = this.#reloadMs;
+    this.#reloadMs = undefined;
+    return ms;
+  }
+
+  /**
+   * Ends here, for another tailer to go on from in the same process, with later configurations.
+   *
+   * @param isSettled decides all that waits, so that the other need not know of earlier ones
+   */
+  async handOver({ isSettled }: { readonly isSettled: boolean }): Promise<Start> {
+    if (isSettled) {
+      const { ranges } = await this.#started.gather();
+      this.#note(ranges, null);
+      await this.#handOn(Infinity);
+    }
+    const checkpoint = await this.keep();
+    await this.close();
+    return { checkpoint, steps: [], closed: this.#sequence };
+  }
+
+  /** Stores the state as it is, though nothing has been read. */
+  async keep(): Promise<Checkpoint> {
+    if (this.#openSteps === 0) this.#note([], 0);
+    return (await this.#close(true))!;
   }
 
   /** Folders whose changes are worth a step. */
@@ -288,7 +327,10 @@ export class Tailer {
       this.#note([], 0);
     }
     // Lines that were received can't be read again.
-    const hasState = isWhole || this.#isStateDue || this.#ranges.some(({ isLive }) => isLive);
+    await this.#close(isWhole || this.#isStateDue || this.#ranges.some(({ isLive }) => isLive));
+  }
+
+  async #close(hasState: boolean): Promise<Checkpoint | undefined> {
     const sequence = this.#sequence + 1;
     const checkpoint = hasState ? this.#checkpoint(sequence) : undefined;
     const state =
@@ -305,7 +347,7 @@ export class Tailer {
     const tables = this.#rows.tables();
     await this.#insist(() => this.#options.spool.append(place, tables, state));
     this.#forget(sequence);
-    if (state === undefined) return;
+    if (state === undefined) return undefined;
     this.#base = sequence;
     this.#ranges = [];
     this.#bytesSinceState = 0;
@@ -313,6 +355,7 @@ export class Tailer {
     this.#stateAtMs = performance.now();
     this.#sources.showLive();
     this.#started.stored();
+    return checkpoint;
   }
 
   async close(): Promise<void> {
@@ -336,7 +379,9 @@ export class Tailer {
     this.#isDrained = tail.isDrained;
     if (!tail.isDrained) this.#zone.resume(tail.zone ?? undefined);
     for (const told of tail.told ?? []) this.#takeUpLog(logOf(told), tail.logs);
-    if (tail.rules === rulesOf(this.#session)) {
+    for (const told of tail.waiting ?? []) this.#logs.add(logOf(told));
+    const { ruleCount = this.#session.engine.rules.length } = tail;
+    if (tail.rules === rulesOf(this.#session, ruleCount, tail.engine.zones.length)) {
       restoreEngine(this.#session, tail.engine);
       this.#aggregator.restore(tail.aggregates);
       discardUnheldKeys(this.#session, tail.engine);
@@ -344,14 +389,29 @@ export class Tailer {
       this.#session.restore(state);
     } else {
       throw new InputError(
-        `the configuration has changed since instance "${this.#options.instance}" was stopped, ` +
-          'and requests of before still wait for their decision\n' +
-          '  Start with the configuration of before, end it with SIGTERM, then start with the new one.',
+        `another version of limitlens left requests of instance "${this.#options.instance}" waiting ` +
+          'for their decision, and reads their configuration otherwise\n' +
+          '  Start that version, end it with SIGTERM, then start this one.',
         EXIT.configuration,
       );
     }
     this.#sources.restore(tail.sources);
     return tail.logs;
+  }
+
+  #tellLog(log: TailLog): void {
+    const { path, kind } = log;
+    this.#options.log.info('follows another log', { path, kind });
+    const { formats, hasErrorLog } = this.#options.logs;
+    const hasConnection = (scanner: LineScanner): boolean =>
+      new AccessFields(scanner).hasConnection;
+    const isUnexpected =
+      kind === 'error'
+        ? !hasErrorLog
+        : formats.every(hasConnection) && !hasConnection(log.file.scanner);
+    if (!isUnexpected) return;
+    const hint = 'start again, so that error-log lines and requests are joined in view of it';
+    this.#options.log.warn('a log of a kind that was not there at the start', { path, hint });
   }
 
   /** A log that was followed before; one with the same requests that was not stays left out. */
@@ -427,12 +487,14 @@ export class Tailer {
       // An import behind a daemon that has not drained finds no zones: what waits would be missing.
       ...(isDrained ? this.#session.snapshot() : { ...empty, zones: [], lines: [] }),
       tail: {
-        rules: rulesOf(this.#session),
+        generations: this.#options.generations.map(({ stored }) => stored),
+        ...this.#rules(),
         engine: snapshotEngine(this.#session),
         aggregates: this.#aggregator.snapshot(),
         logs,
         sources: this.#sources.snapshot(),
         told: this.#started.told,
+        waiting: this.#waitingLogs(),
         zone: this.#zone.zone ?? null,
         newestMs: newestMs === -Infinity ? null : newestMs,
         isDrained,
@@ -449,6 +511,19 @@ export class Tailer {
       state: this.#options.seal.seal(JSON.stringify(state)),
       logTimeMs: Number.isFinite(latestMs) ? latestMs : 0,
     };
+  }
+
+  #rules(): { rules: string; ruleCount: number } {
+    const { rules, zones } = this.#session.generations;
+    return {
+      rules: rulesOf(this.#session, rules.length, zones.length),
+      ruleCount: rules.length,
+    };
+  }
+
+  /** Logs that lines wait of, whatever a later configuration says of them. */
+  #waitingLogs(): ToldLog[] {
+    return this.#logs.all.filter(({ path }) => this.#sources.of(path).length > 0).map(toldOf);
   }
 
   #lineSink(): LineSink {
@@ -490,31 +565,6 @@ function sourceProgress(log: LogProgress): SourceProgress {
   const lastMs = Math.floor(log.lastMs);
   const place = { sourceId, headHash, headLength, tailHash, offset, name, complete };
   return { ...place, lines: 0, firstMs: 0, lastMs };
-}
-
-function tailOf(checkpoint: Checkpoint, seal: StateSeal): TailState | undefined {
-  if (checkpoint.state === '') return undefined;
-  const state = JSON.parse(seal.open(checkpoint.state)) as Partial<TailState>;
-  return state.tail === undefined ? undefined : (state as TailState);
-}
-
-/** Tells configurations apart by all that waiting requests refer to. */
-function rulesOf(session: ReplaySession): string {
-  const { rules, ruleSets, zones } = session.generations;
-  const text = JSON.stringify([
-    rules.map((rule, i) => [
-      ruleSets[i]!.serverName,
-      ruleSets[i]!.location,
-      rule.isDryRun,
-      rule.connZones,
-      rule.limits.map((limit) => [
-        ...[limit.zoneIndex, limit.rateMilliRps, limit.burstMilliReq, limit.delayMilliReq],
-      ]),
-    ]),
-    zones.map((zone) => [zone.name, zone.sizeBytes]),
-    session.generations.currentZones().map(({ zone, key }) => [zone.name, key]),
-  ]);
-  return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }
 
 function pause(ms: number): Promise<void> {
