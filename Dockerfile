@@ -2,7 +2,7 @@
 # their machines.
 FROM node:20-bookworm-slim
 WORKDIR /opt/limitlens
-COPY package.json package-lock.json tsconfig.json ./
+COPY package.json package-lock.json tsconfig.json tsconfig.page.json ./
 COPY src ./src
 COPY parsers ./parsers
 COPY dashboards ./dashboards

@@ -649,7 +649,7 @@ function withOfferOptions(command: Command): Command {
 
 function addServe(limitlens: Command): void {
   const command = limitlens.command('serve').description('the dashboards as a page, over a store');
-  withLoginOptions(withStoreOptions(command))
+  withOfferOptions(withLoginOptions(withStoreOptions(command)))
     .addOption(
       option('--listen <address:port>', 'where the page is served').default('127.0.0.1:9546'),
     )

@@ -29,8 +29,12 @@ export class CellChart {
   readonly #most: number;
 
   constructor(options: CellChartOptions) {
-    this.#options = options;
-    const { data, host } = options;
+    // Percentages grow upwards; a list of names is read from its top.
+    const { host, panel } = options;
+    const isList = panel.kind === 'state';
+    const series = isList ? options.data.series.toReversed() : options.data.series;
+    const data = { ...options.data, series };
+    this.#options = { ...options, data };
     this.#most = Math.max(1, ...data.series.flatMap(({ values }) => values.map(Number)));
     const canvas = element('div', { class: 'canvas' });
     host.append(canvas, this.#legend());

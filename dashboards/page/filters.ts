@@ -46,7 +46,7 @@ export class Filters {
     const form = byId('filters');
     form.addEventListener('submit', (event) => event.preventDefault());
     form.replaceChildren(
-      element('fieldset', { class: 'time' }, [
+      element('fieldset', { class: 'times' }, [
         element('legend', { class: 'unseen' }, ['Time (UTC)']),
         element('label', {}, ['Time ', this.#preset]),
         this.#mover('Earlier', '←', -1),

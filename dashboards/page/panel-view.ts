@@ -10,7 +10,7 @@ import { CellChart } from './cell-chart.js';
 import { dataTable, type Row, type Sorting } from './data-table.js';
 import type { DrillDowns } from './drill-down.js';
 import { element } from './elements.js';
-import { largest, MOST_SERIES, seriesOf, type Series } from './series-data.js';
+import { largest, MOST_CELL_ROWS, MOST_SERIES, seriesOf, type Series } from './series-data.js';
 import { statList } from './stat-list.js';
 import { TimeChart } from './time-chart.js';
 import { formatTime } from './units.js';
@@ -180,9 +180,15 @@ export class PanelView {
     const { drill, marks, navigate, zoom } = this.#context!;
     const { fromMs, toMs, stepMs } = answer;
     const isStacked = panel.draw === 'stacked bars';
-    const data = largest(seriesOf(answer, panel), isStacked);
+    const most = panel.kind === 'timeseries' ? MOST_SERIES : MOST_CELL_ROWS;
+    const data = largest(seriesOf(answer, panel), most, isStacked);
+    if (data.series.length === 0) {
+      const text = element('p', { class: 'empty' }, ['Nothing above 0 in this time.']);
+      this.#replace({ node: text, destroy() {} });
+      return;
+    }
     if (data.leftOut > 0) {
-      this.#note.textContent += ` The ${MOST_SERIES} largest of ${MOST_SERIES + data.leftOut} are drawn; the table has all.`;
+      this.#note.textContent += ` The ${most} largest of ${most + data.leftOut} are drawn; the table has all.`;
     }
     const host = element('div', { class: 'chart' });
     // A chart takes its width from where it stands.

@@ -74,18 +74,22 @@ function gridOf({ rows, fromMs, toMs, stepMs }: PanelAnswer): number[] {
   return [...times].sort((a, b) => a - b);
 }
 
+/** Most rows of a chart of cells. */
+export const MOST_CELL_ROWS = 60;
+
 /**
  * The largest series in their order, and how many were left out. Where values add up, the rest
  * becomes one series more, so that sums stay true.
  */
 export function largest(
   { times, series }: SeriesData,
+  most: number,
   isStacked: boolean,
 ): SeriesData & { readonly leftOut: number } {
-  if (series.length <= MOST_SERIES) return { times, series, leftOut: 0 };
+  if (series.length <= most) return { times, series, leftOut: 0 };
   const byTotal = series.toSorted((a, b) => b.total - a.total);
-  const kept = new Set(byTotal.slice(0, MOST_SERIES));
-  const rest = byTotal.slice(MOST_SERIES);
+  const kept = new Set(byTotal.slice(0, most));
+  const rest = byTotal.slice(most);
   const drawn = series.filter((one) => kept.has(one));
   if (!isStacked) return { times, series: drawn, leftOut: rest.length };
   const values = times.map((_, at) => rest.reduce((sum, one) => sum + (one.values[at] ?? 0), 0));

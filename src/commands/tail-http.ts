@@ -1,6 +1,7 @@
 /**
  * What `limitlens tail` serves: `/metrics` for Prometheus, `/healthz` (the process runs), `/readyz`
- * (the last state has been taken up, and the store takes what is sent); and its store to others.
+ * (the last state has been taken up, and the store takes what is sent); the page over its store, and
+ * its store to others.
  *
  * Not here: the server itself (../http), what the metrics are (../metrics).
  */
@@ -9,7 +10,9 @@ import { HttpServer, type HttpChoice } from '../http/server.js';
 import { readAccess } from '../http/access.js';
 import { parseListen } from '../http/listen-address.js';
 import { readTls } from '../http/tls-files.js';
+import { pageRoutes } from '../serve/page-routes.js';
 import type { Store } from '../store/store.js';
+import { readVersion } from '../version.js';
 import { checkOfferChoice, OfferedStore, type OfferChoice } from './offered-store.js';
 
 export interface TailHttpChoice extends HttpChoice, OfferChoice {}
@@ -54,6 +57,7 @@ export class TailHttp {
       log.error('a request failed', { path, error: String((error as Error).message) });
     };
     const server = await HttpServer.start({ ...choice, routes: routesOf(parts), onError });
+    if (store !== undefined) server.add(...pageRoutes(store, { version: readVersion() }));
     let offered: OfferedStore | undefined;
     try {
       if (store !== undefined)

@@ -221,7 +221,9 @@ function answerTable(
   { columns, rows, isCut }: Table,
   hidden: readonly string[] = [],
 ): Reply {
-  const { fromMs, toMs, intervalMs: stepMs } = range;
+  const { fromMs, intervalMs: stepMs } = range;
+  // As it was asked for: wholeRows() took the end off.
+  const toMs = range.toMs + 1;
   const download = query.get('download');
   if (download === null) {
     const answer: PanelAnswer = { id, fromMs, toMs, stepMs, columns, rows, isCut };

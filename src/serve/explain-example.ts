@@ -8,6 +8,7 @@ import type { LogLevel, NginxConf, RuleSet } from '../../parsers/conf/model.js';
 import type { LimitLine } from '../../parsers/error/error-line.js';
 import { explainLimitLine } from '../report/explain-limits.js';
 import { explanationText } from '../report/explain-text.js';
+import type { Explanation } from '../report/explanation.js';
 import type { FoundExample, StoredRule, StoredZone } from './examples.js';
 
 const LEVEL: LogLevel = 'error';
@@ -21,9 +22,22 @@ export function explainExample({ example, zone }: FoundExample): string {
 
   function explainLine(kind: LimitLine['kind']): string {
     const conf = zone === undefined ? undefined : confOf(zone, example);
-    const explanation = explainLimitLine(lineOf(kind, example), conf, false);
-    return explanationText({ ...explanation, level: null, pid: null });
+    return explanationText(asStored(explainLimitLine(lineOf(kind, example), conf, false)));
   }
+}
+
+/** Without what is made up here: a line's level, and where its zone is written. */
+function asStored(explanation: Explanation): Explanation {
+  const { configuration } = explanation;
+  const known =
+    configuration === null
+      ? null
+      : {
+          ...configuration,
+          path: 'as it was stored',
+          zones: configuration.zones.map((zone) => ({ ...zone, where: 'zone' })),
+        };
+  return { ...explanation, level: null, pid: null, configuration: known };
 }
 
 const OTHER: Readonly<Record<string, string>> = {
@@ -92,7 +106,7 @@ function confOf(
 ): NginxConf {
   const ruleSets = zone.rules.map((rule, id) => ruleSetOf(rule, id, latin1(name)));
   const own = zone.rules.findIndex((rule) => rule.server === server && rule.location === location);
-  const where = { path: 'limits in the store', line: 1 };
+  const where = { path: 'store', line: 1 };
   const rules = ruleSets[own];
   return {
     path: where.path,

@@ -79,9 +79,11 @@ function withLimit(sql: string, rows: number): string {
   return /\bLIMIT \d+\s*$/.test(sql) ? sql : `${sql}\nLIMIT ${rows}`;
 }
 
+/** @param type of ClickHouse, such as `Nullable(Float64)` or `SimpleAggregateFunction(max, UInt64)` */
 function typeOf(type: string): Column['type'] {
-  if (/^(?:Nullable\()?DateTime/.test(type)) return 'time';
-  return /^(?:Nullable\()?(?:U?Int|Float|Decimal)/.test(type) ? 'number' : 'text';
+  const inner = /(\w+)(?:\([\d, ']*(?:UTC)?'?\))?\)*$/.exec(type)?.[1] ?? type;
+  if (inner.startsWith('DateTime')) return 'time';
+  return /^(?:U?Int|Float|Decimal)/.test(inner) ? 'number' : 'text';
 }
 
 function cellOf(row: Record<string, unknown>, { name, type }: Column): Cell {
