@@ -61,6 +61,8 @@ export const NO_KEY = -1;
 export const UNKNOWN_KEY = -2;
 /** An interval longer than this is no matter of clocks: the header came slowly. */
 export const WIDE_MS = 4;
+/** The smallest zone holds more short keys than this. */
+const LEAST_FLOOD = 128;
 /** More slow requests of one key than this at a time are not told apart any more. */
 const MOST_OPEN = 256;
 
@@ -105,6 +107,7 @@ export class ReplayEngine {
   /** The window: events out of the calendar, in decision order, not judged yet. */
   #windowHead = -1;
   #windowTail = -1;
+  #windowCount = 0;
   readonly #tied: number[] = [];
   readonly #wides: number[] = [];
   readonly #lines: number[] = [];
@@ -370,6 +373,7 @@ export class ReplayEngine {
     if (this.#windowTail >= 0) pool.next[this.#windowTail] = event;
     else this.#windowHead = event;
     this.#windowTail = event;
+    this.#windowCount++;
     const rules = pool.rules[event]!;
     if (rules < 0) return;
     const { limits } = this.rules[rules]!;
@@ -401,6 +405,7 @@ export class ReplayEngine {
       const event = this.#windowHead;
       this.#windowHead = pool.next[event]!;
       if (this.#windowHead < 0) this.#windowTail = -1;
+      this.#windowCount--;
       if (pool.flags[event]! & FLAG.control) {
         this.#options.onControl?.(event);
       } else {
@@ -484,7 +489,12 @@ export class ReplayEngine {
       pool.outcome[slot] = OUTCOME.exhausted;
       return true;
     }
-    if (pool.slotState[slot] === 0) this.#sweep.sweep(zone, node, slot, this.#limitOf);
+    // What was judged with a node that has gone since is judged anew.
+    const wasJudged = pool.slotState[slot] !== 0;
+    if (!wasJudged || zone.isFresh) {
+      this.#sweep.isAlone = wasJudged || this.#mayPushOut(zone, pool.keyLength[slot]!);
+      this.#sweep.sweep(zone, node, slot, this.#limitOf);
+    }
     if (zone.maybeEvicted || zone.ghost !== null) pool.flags[event]! |= FLAG.nearEviction;
     if (now < zone.warmUntilMs) pool.flags[event]! |= FLAG.warm;
     const waits = verdict.add(
@@ -506,6 +516,14 @@ export class ReplayEngine {
       pool.flags[event]! |= FLAG.admittedByEviction;
     }
     return false;
+  }
+
+  /** A flood can push a key out between two of its requests, if the window holds enough others. */
+  #mayPushOut(zone: ZoneReplay, keyLengthBytes: number): boolean {
+    if (this.#windowCount < LEAST_FLOOD) return false;
+    const { memory, counts } = zone;
+    const most = counts.evictions > 0 ? memory.nodes : memory.capacityNodes(keyLengthBytes);
+    return this.#windowCount >= most;
   }
 
   /** What happened where the log tells, else what the model says. */

@@ -64,6 +64,9 @@ export class KeySweep {
   #high = 0;
   #rate = 0;
 
+  /** Judge the next request without its neighbours: the node may be gone before they come. */
+  isAlone = false;
+
   constructor(pool: EventPool, skewMs: number) {
     this.#pool = pool;
     this.skewMs = skewMs;
@@ -81,7 +84,7 @@ export class KeySweep {
     firstSlot: number,
     limitOf: (slot: number) => LimitRow,
   ): void {
-    if (this.#pool.nextInKey[firstSlot]! < 0) this.#gatherOne(firstSlot);
+    if (this.isAlone || this.#pool.nextInKey[firstSlot]! < 0) this.#gatherOne(firstSlot);
     else this.#gather(firstSlot);
     this.#openSlots =
       zone.openSlots.size === 0 ? undefined : zone.openSlots.get(this.#pool.keyId[firstSlot]!);
