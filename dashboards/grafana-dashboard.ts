@@ -17,6 +17,7 @@ import * as timeseries from '@grafana/grafana-foundation-sdk/timeseries';
 import { ANNOTATIONS } from './catalogue/annotations.js';
 import type { Annotation, Dashboard, DrillDown, Panel, Unit } from './catalogue/panel.js';
 import {
+  ALERTS_ANNOTATION,
   PROMETHEUS_DASHBOARD,
   PROMETHEUS_VARIABLES,
   type PrometheusPanel,
@@ -30,6 +31,8 @@ export const CLICKHOUSE = 'grafana-clickhouse-datasource';
 const TAG = 'limitlens';
 const CLICKHOUSE_REF = { type: CLICKHOUSE, uid: '${datasource}' };
 const PROMETHEUS_REF = { type: 'prometheus', uid: '${datasource}' };
+/** Where the store's dashboards look for alerts, if anywhere. */
+const ALERTS_REF = { type: 'prometheus', uid: '${prometheus}' };
 const ALL_OPTION = { text: 'All', value: ALL };
 
 const UNITS: Readonly<Record<Unit, string>> = {
@@ -71,6 +74,8 @@ export function storeDashboard(source: Dashboard, runbooksUrl: string): dashboar
     if (source.variables.includes(variable.name)) builder.withVariable(storeVariable(variable));
   }
   for (const annotation of ANNOTATIONS) builder.annotation(storeAnnotation(annotation));
+  builder.withVariable(alertsVariable());
+  builder.annotation(alertsAnnotation(ALERTS_REF, false));
   for (const [n, panel] of source.panels.entries()) {
     const query = clickhouseQuery(panel.sql, isOverTime(panel) ? 'timeseries' : 'table');
     builder.withPanel(
@@ -88,6 +93,7 @@ export function prometheusDashboard(runbooksUrl: string): dashboard.Dashboard {
   for (const { name, label, query } of PROMETHEUS_VARIABLES) {
     builder.withVariable(queryVariable(name, label, query, true).datasource(PROMETHEUS_REF));
   }
+  builder.annotation(alertsAnnotation(PROMETHEUS_REF, true));
   for (const [n, panel] of PROMETHEUS_DASHBOARD.panels.entries()) {
     builder.withPanel(prometheusPanel(panel, n + 1));
   }
@@ -165,6 +171,30 @@ function storeAnnotation({ title, colour, sql }: Annotation): dashboard.Annotati
     .iconColor(colour)
     .datasource(CLICKHOUSE_REF)
     .target(clickhouseQuery(sql, 'table'));
+}
+
+/** Hidden, since nothing but the marks of alerts comes from there. */
+function alertsVariable(): Builder<dashboard.VariableModel> {
+  const variable = new dashboard.DatasourceVariableBuilder('prometheus').type('prometheus').build();
+  return { build: () => ({ ...variable, hide: dashboard.VariableHide.HideVariable }) };
+}
+
+/** @param isOn the dashboard has a Prometheus for sure; else the switch above the panels decides */
+function alertsAnnotation(
+  datasource: common.DataSourceRef,
+  isOn: boolean,
+): dashboard.AnnotationQueryBuilder {
+  const { title, colour, expr } = ALERTS_ANNOTATION;
+  const query = new prometheus.DataqueryBuilder().refId('Anno').datasource(datasource).expr(expr);
+  return new dashboard.AnnotationQueryBuilder()
+    .name(title)
+    .enable(isOn)
+    .iconColor(colour)
+    .datasource(datasource)
+    .titleFormat('{{alertname}}')
+    .textFormat('{{instance}} {{zone}}')
+    .tagKeys('alertname,severity')
+    .target(query);
 }
 
 /** The data source's own query: it is no part of the SDK. */

@@ -2,15 +2,24 @@
  * The dashboards as Grafana gets them: up to date, whole, and naming only what there is.
  */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { ANNOTATIONS } from '../dashboards/catalogue/annotations.js';
 import { DASHBOARDS } from '../dashboards/catalogue/dashboards.js';
-import { PROMETHEUS_DASHBOARD, PROMETHEUS_VARIABLES } from '../dashboards/catalogue/prometheus.js';
+import {
+  ALERTS_ANNOTATION,
+  FIRING_ALERTS,
+  PROMETHEUS_DASHBOARD,
+  PROMETHEUS_VARIABLES,
+} from '../dashboards/catalogue/prometheus.js';
 import { VARIABLES } from '../dashboards/catalogue/variables.js';
-import { grafanaFiles } from '../dashboards/grafana-files.js';
+import { grafanaFiles, RUNBOOKS } from '../dashboards/grafana-files.js';
 import { METRICS, type Metric } from '../dashboards/metric-names.js';
 import { OUTCOME_WORDS } from '../src/aggregate/outcome-words.js';
+import { requireProgram } from './support/debian.js';
+import { makeTempDir } from './support/temp-dir.js';
 
 const FOLDER = 'dashboards/grafana';
 
@@ -43,7 +52,9 @@ interface GrafanaDashboard {
   readonly tags: readonly string[];
   readonly panels: readonly GrafanaPanel[];
   readonly links: readonly { readonly type: string; readonly url?: string }[];
-  readonly annotations: { readonly list?: readonly { readonly target: Target }[] };
+  readonly annotations: {
+    readonly list?: readonly { readonly target: Target; readonly enable: boolean }[];
+  };
   readonly templating: {
     readonly list: readonly {
       readonly name: string;
@@ -51,6 +62,7 @@ interface GrafanaDashboard {
       readonly query: string;
       readonly multi: boolean;
       readonly includeAll: boolean;
+      readonly hide?: number;
     }[];
   };
 }
@@ -82,8 +94,8 @@ test('every panel of the catalogue is in its dashboard, in order, with its state
       assert.equal(drawn.interval, isOverTime ? `${minIntervalSeconds}s` : undefined);
     }
     assert.deepEqual(
-      found.annotations.list?.map(({ target }) => target.rawSql),
-      ANNOTATIONS.map(({ sql }) => sql),
+      found.annotations.list?.map(({ target }) => target.rawSql ?? target.expr),
+      [...ANNOTATIONS.map(({ sql }) => sql), ALERTS_ANNOTATION.expr],
     );
   }
 });
@@ -113,6 +125,8 @@ test('every data source is the variable, and every variable that is named is the
   for (const { uid, panels, annotations, templating } of PARSED) {
     const names = templating.list.map(({ name }) => name);
     const [first] = templating.list;
+    const isHidden = ({ name }: { name: string }) => ['prometheus', 'runbooks'].includes(name);
+    for (const one of templating.list) assert.equal(one.hide === 2, isHidden(one), one.name);
     assert.deepEqual([first?.name, first?.type], ['datasource', 'datasource']);
     const targets = [
       ...panels.flatMap((panel) => panel.targets),
@@ -120,7 +134,11 @@ test('every data source is the variable, and every variable that is named is the
     ];
     const texts = templating.list.map(({ query }) => query);
     for (const target of targets) {
-      assert.deepEqual(target.datasource, { type: first?.query, uid: '${datasource}' });
+      const isAlerts = target.expr === ALERTS_ANNOTATION.expr && first?.query !== 'prometheus';
+      const wanted = isAlerts
+        ? { type: 'prometheus', uid: '${prometheus}' }
+        : { type: first?.query, uid: '${datasource}' };
+      assert.deepEqual(target.datasource, wanted);
       texts.push(target.rawSql ?? target.expr ?? '');
     }
     for (const text of texts) {
@@ -162,7 +180,11 @@ test('dashboards lead to each other and to runbooks, drill-downs to dashboards',
     assert.equal(links.filter(({ type }) => type === 'dashboards').length, 1, uid);
     const pages = links.filter(({ type }) => type === 'link');
     assert.ok(pages.length > 0, uid);
-    for (const { url } of pages) assert.match(url ?? '', /^\$\{runbooks\}\/[a-z0-9-]+\.md$/);
+    for (const { url } of pages) {
+      assert.match(url ?? '', /^\$\{runbooks\}\/[a-z0-9-]+\.md$/);
+      const path = url!.replace('${runbooks}', RUNBOOKS);
+      assert.ok(existsSync(path), `${uid}: ${path} is not there`);
+    }
     for (const [, to = ''] of JSON.stringify(panels).matchAll(/"url":"\/d\/([^?"]*)/g)) {
       assert.ok(uids.includes(to), `${uid} leads to ${to}`);
     }
@@ -199,21 +221,61 @@ test('PromQL names metrics and labels that are exported, and outcomes that there
     }
     assert.equal(expr.split('(').length, expr.split(')').length, expr);
   }
-  const unseen = [...metrics.keys()].filter((name) => !seen.has(name));
-  assert.deepEqual(unseen, [
-    METRICS.limitConnRequests.name,
-    METRICS.lastEventTime.name,
-    METRICS.storeRows.name,
-    METRICS.storePendingBytes.name,
-    METRICS.buildInfo.name,
-  ]);
+  // Of use in a query now and then, but nothing to watch.
+  const notShown = [
+    'limitlens_store_rows_total',
+    'limitlens_alert_evaluations_total',
+    'limitlens_notifications_merged_total',
+    'limitlens_notification_last_success_timestamp_seconds',
+    'limitlens_config_reloads_total',
+    'limitlens_config_last_reload_successful',
+    'limitlens_config_last_reload_success_timestamp_seconds',
+    'limitlens_build_info',
+  ];
+  for (const name of metrics.keys()) {
+    assert.ok(seen.has(name) !== notShown.includes(name), `${name} is shown nowhere`);
+  }
+});
+
+test('promtool can read every expression, as Grafana expands it', (t) => {
+  const expressions = [
+    ALERTS_ANNOTATION.expr,
+    ...PROMETHEUS_DASHBOARD.panels.flatMap(({ queries }) => queries.map(({ expr }) => expr)),
+  ];
+  const expanded = expressions.map((expr) =>
+    expr
+      .replaceAll('$__rate_interval', '1m')
+      .replaceAll('$__range', '6h')
+      .replace(/\$(?:instance|zone)\b/g, '(edge|core)'),
+  );
+  assert.doesNotMatch(expanded.join(), /\$/);
+  const rules = expanded.map((expr, n) => ({ record: `dashboard:${n}`, expr }));
+  const file = join(makeTempDir(t), 'rules.json');
+  writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
+  const check = spawnSync(requireProgram('promtool'), ['check', 'rules', file], {
+    encoding: 'utf8',
+  });
+  assert.equal(check.status, 0, check.stderr);
+  assert.match(check.stdout, new RegExp(`SUCCESS: ${rules.length} rules`));
+});
+
+test('alerts that are marked on the time line are those that there are rules for', () => {
+  const rules = readFileSync('alerts/prometheus.rules.yml', 'utf8');
+  const names = Array.from(rules.matchAll(/^ +- alert: (\w+)$/gm), ([, name]) => name);
+  assert.deepEqual(names.toSorted(), [...FIRING_ALERTS].toSorted());
+  const on = PARSED.map(({ uid, annotations }) => {
+    const alerts = annotations.list?.find(({ target }) => target.expr === ALERTS_ANNOTATION.expr);
+    return [uid, alerts?.enable];
+  });
+  // Grafana asks for every annotation that is on, and not everybody has Prometheus.
+  for (const [uid, isOn] of on) assert.equal(isOn, uid === PROMETHEUS_DASHBOARD.id, String(uid));
 });
 
 test('metrics are named as Prometheus has it', () => {
   for (const { name, type, labels, help } of Object.values(METRICS) as readonly Metric[]) {
     assert.match(name, /^limitlens_[a-z][a-z_]*[a-z]$/);
     assert.equal(name.endsWith('_total'), type === 'counter', name);
-    assert.match(help, /^[A-Z].*\.$/);
+    assert.match(help, /^[A-Z0-9].*\.$/);
     for (const label of labels) assert.doesNotMatch(label, /client|key|addr|path/);
   }
 });

@@ -60,7 +60,23 @@ const PANELS: readonly PrometheusPanel[] = [
     ],
     unit: 'requests per second',
     draw: 'stacked bars',
-    width: 12,
+    width: 8,
+  },
+  {
+    id: 'prometheus-limit-conn',
+    title: 'Decisions of limit_conn',
+    question: 'Do clients open more connections at a time than they may?',
+    why: 'limit_conn has no delay: a request is let through or refused.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr: `sum by (outcome) (${rate('limitConnRequests', `${IN_ZONES}, ${DECIDED}`)})`,
+        legend: '{{outcome}}',
+      },
+    ],
+    unit: 'requests per second',
+    draw: 'stacked bars',
+    width: 8,
   },
   {
     id: 'prometheus-responses',
@@ -76,7 +92,7 @@ const PANELS: readonly PrometheusPanel[] = [
     ],
     unit: 'requests per second',
     draw: 'stacked bars',
-    width: 12,
+    width: 8,
   },
   {
     id: 'prometheus-refused-share',
@@ -196,6 +212,26 @@ const PANELS: readonly PrometheusPanel[] = [
     width: 12,
   },
   {
+    id: 'prometheus-agreement-classes',
+    title: 'What keeps the replay from agreeing',
+    question: 'Why does the replay not say what the log says?',
+    why:
+      'Decisions by class, without those that agree. timestamp_resolution and order are what the log ' +
+      'leaves open; configuration_differs and rule_unknown want another configuration.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr:
+          'sum by (class) ' +
+          `(${rate('replayDecisions', `${IN_ZONES}, class!~"agree|explained|not_logged"`)})`,
+        legend: '{{class}}',
+      },
+    ],
+    unit: 'requests per second',
+    draw: 'stacked bars',
+    width: 12,
+  },
+  {
     id: 'prometheus-source-lag',
     title: 'Lag of sources',
     question: 'Is everything read in time?',
@@ -204,7 +240,18 @@ const PANELS: readonly PrometheusPanel[] = [
     queries: [{ expr: METRICS.sourceLag.name, legend: '{{source}}' }],
     unit: 'seconds',
     draw: 'lines',
-    width: 12,
+    width: 8,
+  },
+  {
+    id: 'prometheus-newest-line',
+    title: 'Age of the newest line',
+    question: 'Do the logs still grow?',
+    why: 'Grows in a quiet hour as well as when nginx writes to another file. None yet: no line.',
+    kind: 'timeseries',
+    queries: [{ expr: `time() - (${METRICS.lastEventTime.name} > 0)`, legend: '{{source}}' }],
+    unit: 'seconds',
+    draw: 'lines',
+    width: 8,
   },
   {
     id: 'prometheus-lines',
@@ -218,7 +265,7 @@ const PANELS: readonly PrometheusPanel[] = [
     ],
     unit: 'lines per second',
     draw: 'lines',
-    width: 12,
+    width: 8,
   },
   {
     id: 'prometheus-store',
@@ -236,25 +283,104 @@ const PANELS: readonly PrometheusPanel[] = [
     ],
     unit: 'seconds',
     draw: 'lines',
-    width: 6,
+    width: 8,
+  },
+  {
+    id: 'prometheus-spool',
+    title: 'Store: what waits for it',
+    question: 'How long can the store stay away before reading stops?',
+    why: 'Bytes on disk that the store has not taken, beside what may wait. Nothing is lost at its end: reading stops.',
+    kind: 'timeseries',
+    queries: [
+      { expr: METRICS.storePendingBytes.name, legend: 'waiting' },
+      { expr: METRICS.spoolCapacity.name, legend: 'may wait' },
+    ],
+    unit: 'bytes',
+    draw: 'lines',
+    width: 8,
   },
   {
     id: 'prometheus-store-failures',
-    title: 'Store: failed inserts',
+    title: 'Store: troubles',
     question: 'Does the store refuse what it is sent?',
-    why: 'Blocks that failed are tried again; they wait in memory or on disk.',
+    why: 'Blocks that failed wait on disk and are tried again.',
     kind: 'stat',
     queries: [
       {
         expr: `sum(increase(${METRICS.storeInserts.name}{result="failed"}[$__range]))`,
-        legend: 'failed',
+        legend: 'failed inserts',
       },
+      { expr: `sum(increase(${METRICS.storeRetries.name}[$__range]))`, legend: 'sent again' },
+      { expr: `count(${METRICS.storeUp.name} == 0) or vector(0)`, legend: 'stores away' },
+      { expr: `sum(${METRICS.backpressure.name})`, legend: 'reading stopped' },
     ],
     unit: 'count',
     thresholds: [{ value: 1, colour: 'yellow', why: 'the log of limitlens says why' }],
-    width: 6,
+    width: 8,
+  },
+  {
+    id: 'prometheus-alerts',
+    title: 'Alerts of limitlens itself',
+    question: 'Which conditions are met, as limitlens sees them without Prometheus?',
+    why: 'The rules in alerts/ are the same conditions asked of Prometheus: one of both should notify.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr: `sum by (alertname, state) (${METRICS.alerts.name}) > 0`,
+        legend: '{{alertname}} {{state}}',
+      },
+    ],
+    unit: 'count',
+    draw: 'lines',
+    width: 12,
+  },
+  {
+    id: 'prometheus-notifications',
+    title: 'Notifications',
+    question: 'Do they reach those who are to know?',
+    why: 'Failed attempts are repeated; a growing queue means that a receiver is away.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr: `sum by (receiver) (increase(${METRICS.notifications.name}[$__rate_interval]))`,
+        legend: '{{receiver}} taken',
+      },
+      {
+        expr: `sum by (receiver) (increase(${METRICS.notificationsFailed.name}[$__rate_interval]))`,
+        legend: '{{receiver}} failed',
+      },
+      { expr: METRICS.notificationQueueLength.name, legend: '{{receiver}} waiting' },
+    ],
+    unit: 'count',
+    draw: 'lines',
+    width: 12,
   },
 ];
+
+/** The alerts of alerts/prometheus.rules.yml, as Prometheus knows of them. */
+export const FIRING_ALERTS = [
+  'ZoneForgetsDebt',
+  'ZoneNearlyFull',
+  'ZoneOutOfMemory',
+  'DryRunWouldReject',
+  'RejectRatioHigh',
+  'UpstreamRefuses',
+  'LimitConnRefuses',
+  'RefusalSourceUnknown',
+  'ReplayAgreementLow',
+  'SourceLagging',
+  'LinesUnreadable',
+  'StoreFailing',
+  'NoEvents',
+  'NotificationsFailing',
+] as const;
+
+/** Marks on the time line while an alert fires. */
+export const ALERTS_ANNOTATION = {
+  title: 'Alerts',
+  colour: 'red',
+  expr: `ALERTS{alertstate="firing", alertname=~"${FIRING_ALERTS.join('|')}"}`,
+} as const;
 
 export const PROMETHEUS_DASHBOARD = {
   id: 'limitlens-prometheus',
