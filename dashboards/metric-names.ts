@@ -32,6 +32,18 @@ export const METRICS = {
     labels: ['zone', 'instance'],
     help: 'Requests let through with an excess of at least four fifths of burst.',
   },
+  excessRatio: {
+    name: 'limitlens_limit_req_excess_ratio',
+    type: 'histogram',
+    labels: ['zone', 'instance'],
+    help: 'Excess of requests as a share of their burst; above 1 they were refused. The sum is good to a fortieth each.',
+  },
+  lateRequests: {
+    name: 'limitlens_late_requests_total',
+    type: 'counter',
+    labels: [],
+    help: 'Requests logged later after their decision than lateness allows: counted, their order guessed.',
+  },
   responses: {
     name: 'limitlens_responses_total',
     type: 'counter',
@@ -91,6 +103,24 @@ export const METRICS = {
     type: 'gauge',
     labels: ['source'],
     help: 'Age of the oldest line of the source that is not counted yet.',
+  },
+  sourceLagBytes: {
+    name: 'limitlens_source_lag_bytes',
+    type: 'gauge',
+    labels: ['source'],
+    help: 'Bytes of the source that are not read yet.',
+  },
+  syslogMessages: {
+    name: 'limitlens_syslog_messages_total',
+    type: 'counter',
+    labels: ['source'],
+    help: 'Datagrams of syslog that were received.',
+  },
+  syslogDropped: {
+    name: 'limitlens_syslog_dropped_total',
+    type: 'counter',
+    labels: ['source', 'by'],
+    help: 'Datagrams of syslog that were lost: by the kernel, or by the queue of the receiver.',
   },
   lastEventTime: {
     name: 'limitlens_last_event_timestamp_seconds',
@@ -199,6 +229,24 @@ export const METRICS = {
     type: 'gauge',
     labels: ['receiver'],
     help: 'When the receiver took a notification last; 0 for never.',
+  },
+  configReloads: {
+    name: 'limitlens_config_reloads_total',
+    type: 'counter',
+    labels: ['result'],
+    help: "Readings of nginx's configuration after the start, by result: taken, unchanged, refused.",
+  },
+  configReloadSuccessful: {
+    name: 'limitlens_config_last_reload_successful',
+    type: 'gauge',
+    labels: [],
+    help: 'Whether the last reading of the configuration was of use: 0 keeps the one before.',
+  },
+  configReloadTime: {
+    name: 'limitlens_config_last_reload_success_timestamp_seconds',
+    type: 'gauge',
+    labels: [],
+    help: 'When the configuration was read again with success.',
   },
   buildInfo: {
     name: 'limitlens_build_info',

@@ -26,7 +26,7 @@ import { retriesCommand } from './commands/retries.js';
 import { sourcesCommand } from './commands/sources.js';
 import { serveCommand } from './commands/serve.js';
 import { DEFAULT_STORE } from './commands/store-choice.js';
-import { tailCommand, type TailCommandOptions } from './commands/tail.js';
+import { tailCommand, type TailSettings } from './commands/tail.js';
 import { topCommand } from './commands/top.js';
 import { zonesCommand, zoneSizeCommand } from './commands/zones.js';
 import { EXIT, InputError } from './errors.js';
@@ -286,17 +286,17 @@ function addTail(limitlens: Command): Command {
     .addOption(
       repeatable('--retention <what=days>', 'aggregates=400d, keys=90d, samples=90d; or forever'),
     )
-    .action(async (files: string[], _options: TailOptions, tail: Command) => {
+    .action(async (files: string[], { config }: TailOptions, tail: Command) => {
       const settings = tailSettings(files, tail);
-      process.exitCode = await tailCommand(settings.files, settings.options);
+      // The command line is what it was, so it still beats the file.
+      const args = process.argv.slice(process.argv.indexOf(tail.name()) + 1);
+      const again = config === undefined ? {} : { reread: () => tailSettingsOf(args) };
+      process.exitCode = await tailCommand(settings.files, { ...settings.options, ...again });
     });
 }
 
 /** What command line, environment and limitlens.yaml say together. */
-function tailSettings(
-  files: readonly string[],
-  tail: Command,
-): { files: readonly string[]; options: TailCommandOptions } {
+function tailSettings(files: readonly string[], tail: Command): TailSettings {
   const { config } = tail.opts<TailOptions>();
   const logs = config === undefined ? files : applyConfig(tail, config, files);
   const { commitInterval, spoolMax, alertInterval, ...rest } = readLogOptions(
@@ -311,17 +311,14 @@ function tailSettings(
   return { files: logs, options: { ...rest, ...own } };
 }
 
-/** What `limitlens tail --config FILE` would go by, with the environment of this process. */
-async function tailSettingsOf(
-  config: string,
-  files: readonly string[],
-): Promise<ReturnType<typeof tailSettings>> {
-  let settings: ReturnType<typeof tailSettings> | undefined;
+/** What `limitlens tail` would go by with these arguments, in the environment of this process. */
+async function tailSettingsOf(args: readonly string[]): Promise<TailSettings> {
+  let settings: TailSettings | undefined;
   const tail = addTail(new Command()).exitOverride();
   tail.action((given: string[], _options: TailOptions, command: Command) => {
     settings = tailSettings(given, command);
   });
-  await tail.parseAsync(['--config', config, ...files], { from: 'user' });
+  await tail.parseAsync(args, { from: 'user' });
   return settings!;
 }
 
@@ -720,7 +717,7 @@ function addCheck(limitlens: Command): void {
           const { config } = options;
           process.exitCode = await checkConfigCommand(
             config,
-            () => tailSettingsOf(config, files),
+            () => tailSettingsOf(['--config', config, ...files]),
             output,
           );
           return;

@@ -11,7 +11,7 @@ import { readConfs } from '../pipeline/confs.js';
 import type { Output } from './output.js';
 import type { LogsChoice } from './replayed-logs.js';
 import { replayRows } from './replayed-rows.js';
-import { checkTailOptions, type TailCommandOptions } from './tail.js';
+import { checkTailOptions, type TailSettings } from './tail.js';
 
 export interface CheckCommandOptions extends LogsChoice {
   readonly patienceMs: number;
@@ -49,7 +49,7 @@ export async function checkCommand(
  */
 export async function checkConfigCommand(
   path: string,
-  settingsOf: () => Promise<{ files: readonly string[]; options: TailCommandOptions }>,
+  settingsOf: () => Promise<TailSettings>,
   output: Output,
 ): Promise<number> {
   try {

@@ -7,15 +7,14 @@
  */
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { NginxConf } from '../../parsers/conf/model.js';
 import type { RowTable } from '../aggregate/rows.js';
 import type { AlertChoice } from '../alerting/alert-options.js';
 import { TailMetrics } from '../metrics/tail-metrics.js';
 import { JsonLog } from '../daemon/json-log.js';
 import { LiveInputs } from '../daemon/live-inputs.js';
-import type { LeftOutLog } from '../daemon/log-teller.js';
 import { findTailLogs } from '../daemon/tail-logs.js';
 import { TailStore } from '../daemon/tail-store.js';
-import { Tailer } from '../daemon/tailer.js';
 import { EXIT, type ExitCode } from '../errors.js';
 import { parseSyslogAddress } from '../input/syslog-address.js';
 import { TimedWaker } from '../input/watch.js';
@@ -24,6 +23,9 @@ import { openStore, type Store } from '../store/store.js';
 import { privacyOf, type PrivacyChoice } from './privacy-options.js';
 import { parseRetention } from './retention.js';
 import { checkAlertChoice, TailAlerts } from './tail-alerts.js';
+import { hangUp } from './tail-hang-up.js';
+import { TailSignals } from './tail-signals.js';
+import { sayLeftOut, TailSite } from './tail-site.js';
 import { checkHttpChoice, TailHttp, type TailHttpChoice } from './tail-http.js';
 import { checkStoreChoice, DEFAULT_STORE, storeOptions, type StoreChoice } from './store-choice.js';
 
@@ -59,6 +61,13 @@ export interface TailCommandOptions
   readonly spool?: string;
   readonly spoolMaxBytes: number;
   readonly version: string;
+  /** Reads command line, environment and limitlens.yaml again; undefined without a file. */
+  readonly reread?: () => Promise<TailSettings>;
+}
+
+export interface TailSettings {
+  readonly files: readonly string[];
+  readonly options: TailCommandOptions;
 }
 
 /**
@@ -90,21 +99,17 @@ export async function tailCommand(
   checkAlertChoice(options);
   checkHttpChoice(options);
   const log = new JsonLog(process.stderr);
-  const stop = new StopSignal(log);
+  const signals = new TailSignals(log);
   const generations = readConfs(options.conf);
   const confs = generations.map((input) => input.conf);
   const logs = await findTailLogs(files, options.errorLog, confs, options);
-  const sayLeftOut = ({ path, reason }: LeftOutLog): void => {
-    log.info('not followed', { path, reason });
-  };
-  logs.leftOut.forEach(sayLeftOut);
-  logs.teller.onLeftOut = sayLeftOut;
-  const conf = confs[confs.length - 1]!;
+  sayLeftOut(logs, log);
+  const [zones, connZones] = zonesOf(confs[confs.length - 1]!);
   const metrics = new TailMetrics({
     instance: options.instance,
     version: options.version,
-    zones: [...conf.reqZones.keys()],
-    connZones: [...new Set(conf.ruleSets.flatMap((rules) => rules.connLimits.map((l) => l.zone)))],
+    zones,
+    connZones,
   });
   let hasBegun = false;
   const readMs = Math.min(READ_INTERVAL_MS, options.commitIntervalMs);
@@ -113,7 +118,7 @@ export async function tailCommand(
   const wake = (): void => {
     waker.wake();
   };
-  stop.onAsked = wake;
+  signals.onAsked = wake;
   const inputs = await LiveInputs.open(logs, log, wake);
   const { tailStore, start, store } = await openTailStore(options, log, metrics).catch(
     async (error: unknown) => {
@@ -122,17 +127,6 @@ export async function tailCommand(
     },
   );
   const { spool } = tailStore;
-  const tailer = new Tailer({
-    instance: options.instance,
-    generations,
-    logs,
-    latenessMs: options.latenessMs,
-    zone: options.timezone === undefined ? undefined : { iana: options.timezone },
-    ...(options.chunkBytes === undefined ? {} : { mostBytes: options.chunkBytes }),
-    ...privacyOf(options),
-    log,
-    spool,
-  });
   const http = await TailHttp.open(options, {
     store,
     folder: options.store ?? DEFAULT_STORE,
@@ -144,12 +138,33 @@ export async function tailCommand(
     log,
   });
   let alerts: TailAlerts | undefined;
+  let begun: TailSite | undefined;
   try {
     tailStore.run();
-    await tailer.begin(start);
+    const site = await TailSite.begin(
+      files,
+      options,
+      {
+        instance: options.instance,
+        latenessMs: options.latenessMs,
+        zone: options.timezone === undefined ? undefined : { iana: options.timezone },
+        ...(options.chunkBytes === undefined ? {} : { mostBytes: options.chunkBytes }),
+        ...privacyOf(options),
+        log,
+        spool,
+        onLate: () => metrics.add('lateRequests', {}, 1),
+        inputs,
+        onReload: (result, current) => {
+          metrics.reloaded(result, Date.now() / 1000);
+          metrics.know(...zonesOf(current));
+        },
+      },
+      start,
+      { generations, logs },
+    );
+    begun = site;
     hasBegun = true;
     log.info('follows', { logs: [...logs.access, ...logs.errors].map(({ path }) => path) });
-    tailer.receive(inputs.all);
     alerts = await TailAlerts.open(options, {
       store: tailStore,
       metrics,
@@ -158,23 +173,30 @@ export async function tailCommand(
       listens: http.server.url,
       waiting: () => spool.waiting,
     });
+    let settings: TailSettings = { files, options };
     let committedMs = Date.now();
-    while (!stop.isAsked && !tailer.hasEnded) {
+    while (!signals.isAsked && !site.tailer.hasEnded) {
       if (tailStore.isHeld) {
         await waker.wait();
         continue;
       }
-      if (!options.poll) waker.watch(tailer.folders);
-      const beganMs = Date.now();
-      const isMore = await tailer.step();
-      alerts.stepped(isMore, beganMs);
-      for (const [source, lagBytes] of tailer.lagBytes) {
-        metrics.source(source, tailer.newestMs, lagBytes, Date.now());
+      if (signals.takeHangUp()) {
+        const onRefused = (): void => {
+          metrics.reloaded('refused', Date.now() / 1000);
+        };
+        settings = await hangUp(settings, { site, http, log, onRefused });
       }
-      const isDue = Date.now() - committedMs >= options.commitIntervalMs;
-      if (isDue || tailer.openRows >= MOST_ROWS_PER_RECORD) {
-        await tailer.commit({ isWhole: false });
-        alerts.committed(tailer.reachedMs);
+      if (!options.poll) waker.watch(site.tailer.folders);
+      const beganMs = Date.now();
+      const isMore = await site.tailer.step();
+      alerts.stepped(isMore, beganMs);
+      metrics.sources(site.tailer.lagBytes, site.tailer.newestMs, Date.now());
+      for (const { source, counters } of inputs.received) metrics.received(source, counters);
+      await goOver(site);
+      const isDue = Date.now() - committedMs >= settings.options.commitIntervalMs;
+      if (isDue || site.tailer.openRows >= MOST_ROWS_PER_RECORD) {
+        await site.tailer.commit({ isWhole: false });
+        alerts.committed(site.tailer.reachedMs);
         committedMs = Date.now();
       }
       inputs.tellDrops();
@@ -184,11 +206,12 @@ export async function tailCommand(
       log.error('did not drain in time; the next start goes on from the last step stored');
       process.exit(EXIT.io);
     }, LONGEST_DRAIN_MS);
-    if (tailStore.isHeld) {
-      // All of the logs would have to be read to decide what waits, and there is no room.
-      await tailer.commit({ isWhole: true });
+    if (await tailStore.hasRoom()) await drain(site);
+    else {
+      // All of the logs would have to be read to decide what waits.
+      await site.tailer.commit({ isWhole: true });
       log.warn('ends without a drain, since the spool is full: the next start goes on');
-    } else await tailer.drain();
+    }
     await tailStore.end();
     clearTimeout(bound);
     log.info('drained');
@@ -197,11 +220,30 @@ export async function tailCommand(
     await http.close();
     waker.close();
     await inputs.close();
-    await tailer.close();
+    await begun?.tailer.close();
     await tailStore.close();
-    stop.close();
+    signals.close();
   }
   return EXIT.ok;
+}
+
+/** Reads the configuration where a step has found that nginx has. @returns whether one has */
+async function goOver(site: TailSite): Promise<boolean> {
+  const ms = site.tailer.takeReload();
+  if (ms === undefined) return false;
+  await site.reload({ kind: 'mark', ms });
+  return true;
+}
+
+async function drain(site: TailSite): Promise<void> {
+  do while (await site.tailer.step());
+  while (await goOver(site));
+  await site.tailer.drain();
+}
+
+function zonesOf({ reqZones, ruleSets }: NginxConf): [zones: string[], connZones: string[]] {
+  const connZones = ruleSets.flatMap((rules) => rules.connLimits.map(({ zone }) => zone));
+  return [[...reqZones.keys()], [...new Set(connZones)]];
 }
 
 async function openTailStore(
@@ -244,28 +286,4 @@ async function openTailStore(
 function spoolPath({ spool, store, clickhouse }: TailCommandOptions): string {
   if (spool !== undefined) return spool;
   return clickhouse === undefined ? join(store ?? DEFAULT_STORE, 'spool') : DEFAULT_SPOOL;
-}
-
-class StopSignal {
-  isAsked = false;
-  readonly #log: JsonLog;
-  onAsked: () => void = () => undefined;
-
-  constructor(log: JsonLog) {
-    this.#log = log;
-    process.on('SIGTERM', this.#take);
-    process.on('SIGINT', this.#take);
-  }
-
-  close(): void {
-    process.off('SIGTERM', this.#take);
-    process.off('SIGINT', this.#take);
-  }
-
-  readonly #take = (signal: NodeJS.Signals): void => {
-    if (this.isAsked) process.exit(signal === 'SIGINT' ? 130 : 143);
-    this.isAsked = true;
-    this.#log.info('drains', { signal });
-    this.onAsked();
-  };
 }

@@ -53,6 +53,8 @@ export interface Gathered {
   readonly ranges: readonly Omit<TailRange, 'untilMs'>[];
   readonly untilMs: number;
   readonly isSpent: boolean;
+  /** When nginx reloaded, where a line read says that it did; NaN when that line has no time. */
+  readonly reloadMs: number | undefined;
 }
 
 export class TailReader {
@@ -73,6 +75,7 @@ export class TailReader {
   /** The moment that the last gather() found, and that of the last step that was stored. */
   #foundMs = 0;
   #storedMs = 0;
+  #reloadMs: number | undefined;
 
   constructor(logs: LogList, sources: TailSources, options: TailReaderOptions) {
     this.#logs = logs;
@@ -117,10 +120,12 @@ export class TailReader {
       toByte: this.#sources.get(range.sourceId)!.queue.endOffset,
     }));
     this.#begun = new Map();
+    const reloadMs = this.#reloadMs;
+    this.#reloadMs = undefined;
     this.#foundMs = untilMs;
     // Live lines of this step are not in the state yet; what is older than the last step's moment is.
     const liveMs = this.#live.length === 0 ? untilMs : Math.min(untilMs, this.#storedMs);
-    return { ranges, untilMs: liveMs, isSpent };
+    return { ranges, untilMs: liveMs, isSpent, reloadMs };
   }
 
   /** The state has been stored, with the lines that wait. */
@@ -152,6 +157,7 @@ export class TailReader {
     await this.#find();
     await this.#readFiles((id) => ends.get(id) ?? 0, Infinity);
     this.#begun = new Map();
+    this.#reloadMs = undefined;
     return ranges.every(
       ({ sourceId, fromByte, toByte }) =>
         (this.#sources.get(sourceId)?.queue.endOffset ?? fromByte) >= toByte,
@@ -234,12 +240,24 @@ export class TailReader {
         this.#begin(sourceId, log, offset, false);
         source.queue.append(bytes, start, end);
         reading.times.see(bytes, start, end);
+        this.#seeReload(reading, bytes, start, end);
         touched.add(sourceId);
         givenBytes += nextOffset - offset;
       }, limits);
       reading.isSpent = isHeld || givenBytes >= mostBytes;
       for (const id of touched) this.#noteTime(reading, id);
     }
+  }
+
+  #seeReload(
+    from: Pick<Reading, 'log' | 'times'>,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+  ): void {
+    if (from.log.kind === 'access' && !from.log.isPrefixed) return;
+    if (!isReloadMark(bytes, start, end)) return;
+    this.#reloadMs = from.times.of(bytes.subarray(start, end));
   }
 
   /** @param id of the source whose last line tells the time */
@@ -280,7 +298,18 @@ export class TailReader {
       this.#liveTimes.set(path, times);
     }
     times.see(bytes, start, end);
+    this.#seeReload({ log, times }, bytes, start, end);
     const ms = times.of(bytes.subarray(start, end));
     if (!Number.isNaN(ms)) this.newestMs = Math.max(this.newestMs, ms);
   }
+}
+
+const RELOAD = Buffer.from(': reconfiguring');
+/** nginx's own line, from its beginning: what a client sends stands far behind. */
+const RELOAD_LINE =
+  /^[^[]{0,120}\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d \[notice\] \d+#\d+: reconfiguring(?:$|\\n")/;
+
+function isReloadMark(bytes: Uint8Array, start: number, end: number): boolean {
+  const line = Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start);
+  return line.includes(RELOAD) && RELOAD_LINE.test(line.toString('latin1'));
 }

@@ -11,7 +11,9 @@ import type { AggregatorSnapshot } from '../aggregate/aggregator.js';
 import type { LogProgress } from '../input/follow-progress.js';
 import type { EngineState } from '../replay/engine-state.js';
 import type { SessionState } from '../replay/session-state.js';
-import type { SourceRange } from '../store/write-ahead.js';
+import type { StateSeal } from '../pipeline/state-seal.js';
+import type { Checkpoint, SourceRange } from '../store/write-ahead.js';
+import type { StoredGeneration } from './tail-generations.js';
 import type { ToldLog } from './tail-log.js';
 
 /** The bytes of one source that a step reads. */
@@ -42,18 +44,38 @@ export interface TailSourceState {
 
 export interface TailState extends SessionState {
   readonly tail: {
+    /** Configurations, oldest first; what has been told of when they were in force is the engine's. */
+    readonly generations?: readonly StoredGeneration[];
     /** Of rules and zones: waiting requests are numbers of these. */
     readonly rules: string;
+    readonly ruleCount?: number;
     readonly engine: EngineState;
     readonly aggregates: AggregatorSnapshot;
     readonly logs: readonly LogProgress[];
     readonly sources: readonly TailSourceState[];
     /** Logs that the configuration does not tell of, as they were told by their content. */
     readonly told?: readonly ToldLog[];
+    /** Logs whose lines wait. */
+    readonly waiting?: readonly ToldLog[];
     /** Of the error logs' times; null while it is not known. */
     readonly zone?: LogZone | null;
     /** Time of the newest line seen; null before the first. */
     readonly newestMs: number | null;
     readonly isDrained: boolean;
   };
+}
+
+/** States are large: each is read once. */
+const read = new WeakMap<Checkpoint, TailState | null>();
+
+/** The daemon's state; undefined for one of an import, or none. @throws InputError 78 if sealed */
+export function tailOf(checkpoint: Checkpoint, seal: StateSeal): TailState | undefined {
+  let state = read.get(checkpoint);
+  if (state === undefined) {
+    const text = checkpoint.state;
+    const found = text === '' ? null : (JSON.parse(seal.open(text)) as Partial<TailState>);
+    state = found?.tail === undefined ? null : (found as TailState);
+    read.set(checkpoint, state);
+  }
+  return state ?? undefined;
 }

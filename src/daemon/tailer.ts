@@ -27,6 +27,7 @@ import type { Privacy } from '../pipeline/privacy.js';
 import { PrivateRows } from '../pipeline/private-rows.js';
 import type { StateSeal } from '../pipeline/state-seal.js';
 import { AccessFields } from '../replay/access-fields.js';
+import { FLAG } from '../replay/engine.js';
 import { discardUnheldKeys, restoreEngine, snapshotEngine } from '../replay/engine-state.js';
 import { ReplaySession } from '../replay/session.js';
 import type { SessionState } from '../replay/session-state.js';
@@ -76,6 +77,8 @@ export interface TailerOptions {
   readonly seal: StateSeal;
   readonly log: JsonLog;
   readonly spool: Spool;
+  /** A request was logged later after its decision than latenessMs. */
+  readonly onLate?: () => void;
 }
 
 export class Tailer {
@@ -120,7 +123,10 @@ export class Tailer {
       isErrorLogAlone: access.length === 0 && !mayGrow,
       errorLogCount: mayGrow ? Infinity : errors.length + mixed,
       details: 'refused',
-      onDecision: (event) => this.#aggregator.decide(event),
+      onDecision: (event) => {
+        if ((this.#session.engine.pool.flags[event]! & FLAG.late) !== 0) options.onLate?.();
+        this.#aggregator.decide(event);
+      },
       onUnmatchedLine: (line) => this.#aggregator.unmatchedLine(line),
       onMark: (mark, ms) => this.#aggregator.mark(mark, ms, ''),
       onNote: (note) => {
@@ -230,6 +236,7 @@ export class Tailer {
     if (reloadMs !== undefined) {
       // What comes behind it is decided by a configuration that has to be read first.
       this.#reloadMs = reloadMs;
+      this.#isDrained = false;
       this.#note(ranges, 0);
       return true;
     }

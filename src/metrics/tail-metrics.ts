@@ -6,13 +6,21 @@
  * sets that are known beforehand begin at zero; no label holds a client or a key. The only importer
  * of prom-client. Not here: serving them (http.ts).
  */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  collectDefaultMetrics,
+  Counter,
+  Gauge,
+  Histogram,
+  Registry,
+  type Metric as PromMetric,
+} from 'prom-client';
 import { METRICS, type MetricId } from '../../dashboards/metric-names.js';
 import { AGREEMENT_WORDS } from '../aggregate/agreement-classes.js';
 import { LINE_KINDS } from '../aggregate/line-counts.js';
 import { OUTCOME_WORDS } from '../aggregate/outcome-words.js';
 import { ROW_COLUMNS, type RowTable } from '../aggregate/rows.js';
 import { SOURCE_WORDS } from '../attribution/source.js';
+import { BinnedHistogram, type Bin } from './binned-histogram.js';
 
 const ZONE_COUNTERS = [
   ['zoneEvictions', 'evictions'],
@@ -28,6 +36,36 @@ export interface TailMetricsOptions {
   readonly connZones: readonly string[];
 }
 
+/** limit_conn knows neither delays nor excess. */
+const CONN_OUTCOMES = [
+  'passed',
+  'rejected',
+  'rejected_dry_run',
+  'exhausted',
+  'exhausted_dry_run',
+] as const;
+
+/** The fractions of `excess_histogram`: steps of 5 % of the burst, then all of it, then more. */
+const EXCESS_BINS: readonly Bin[] = [
+  ...Array.from({ length: 20 }, (_, i) => ({ upTo: (i + 1) / 20, middle: (i + 0.5) / 20 })),
+  { upTo: 1, middle: 1 },
+  { upTo: Infinity, middle: 1 },
+];
+const EXCESS_BOUNDS = [0.1, 0.25, 0.5, 0.75, 0.8, 0.9, 0.95, 1, Infinity];
+
+/** Of prom-client's own: those of the process, by Prometheus' names for them. */
+const PROCESS_METRICS = [
+  'process_cpu_seconds_total',
+  'process_start_time_seconds',
+  'process_resident_memory_bytes',
+  'process_open_fds',
+  'process_max_fds',
+] as const;
+
+/** Reasons follow from log formats, which are few; hostile lines bring no more. */
+const MOST_REASONS = 64;
+const OTHER_REASON = 'other';
+
 type Row = Readonly<Record<string, unknown>>;
 
 export class TailMetrics {
@@ -35,6 +73,10 @@ export class TailMetrics {
   readonly #instance: string;
   readonly #counters = new Map<MetricId, Counter>();
   readonly #gauges = new Map<MetricId, Gauge>();
+  readonly #excess = new BinnedHistogram(METRICS.excessRatio, EXCESS_BINS, EXCESS_BOUNDS);
+  readonly #reasons = new Set<string>();
+  readonly #totals = new Map<string, number>();
+  readonly #sources = new Set<string>();
   readonly #agreement = new Map<string, { logged: number; explained: number }>();
 
   readonly #insertDuration = new Histogram({
@@ -48,29 +90,48 @@ export class TailMetrics {
     // Rules tell daemons apart by it; a metric that has it as a label of its own keeps that one.
     this.#registry.setDefaultLabels({ instance });
     this.#instance = instance;
-    for (const zone of zones) {
-      for (const outcome of OUTCOME_WORDS)
-        this.#add('limitReqRequests', { zone, instance, outcome });
-      this.#add('nearLimit', { zone, instance });
-      for (const word of AGREEMENT_WORDS) {
-        this.#add('replayDecisions', { zone, instance, class: word });
-      }
-      for (const [id] of ZONE_COUNTERS) this.#add(id, { zone, instance });
-    }
-    for (const zone of connZones) {
-      for (const outcome of ['rejected', 'rejected_dry_run', 'exhausted']) {
-        this.#add('limitConnRequests', { zone, instance, outcome });
-      }
-    }
+    this.#registry.registerMetric(this.#excess as unknown as PromMetric);
+    this.#addProcess();
+    this.know(zones, connZones);
     for (const source of SOURCE_WORDS) {
       if (source === null) continue;
       for (const code of ['429', '503']) this.#add('responses', { code, source, instance });
     }
     for (const kind of LINE_KINDS) this.#add('lines', { kind });
     this.#add('storeRetries', {});
+    this.#add('lateRequests', {});
+    for (const result of ['taken', 'unchanged', 'refused']) this.#add('configReloads', { result });
+    this.#set('configReloadSuccessful', {}, 1);
     for (const result of ['ok', 'failed']) this.#add('storeInserts', { result });
     for (const table of Object.keys(ROW_COLUMNS)) this.#add('storeRows', { table });
     this.#set('buildInfo', { version }, 1);
+  }
+
+  /** Zones of a configuration: what is counted of them begins at zero. */
+  know(zones: Iterable<string>, connZones: Iterable<string>): void {
+    const instance = this.#instance;
+    for (const zone of zones) {
+      for (const outcome of OUTCOME_WORDS)
+        this.#add('limitReqRequests', { zone, instance, outcome });
+      this.#add('nearLimit', { zone, instance });
+      this.#excess.add({ zone, instance }, 0, 0);
+      for (const word of AGREEMENT_WORDS) {
+        this.#add('replayDecisions', { zone, instance, class: word });
+      }
+      for (const [id] of ZONE_COUNTERS) this.#add(id, { zone, instance });
+    }
+    for (const zone of connZones) {
+      for (const outcome of CONN_OUTCOMES) {
+        this.#add('limitConnRequests', { zone, instance, outcome });
+      }
+    }
+  }
+
+  /** An attempt to take up another configuration. @param nowS epoch seconds */
+  reloaded(result: 'taken' | 'unchanged' | 'refused', nowS: number): void {
+    this.#add('configReloads', { result }, 1);
+    this.#set('configReloadSuccessful', {}, result === 'refused' ? 0 : 1);
+    if (result !== 'refused') this.#set('configReloadTime', {}, nowS);
   }
 
   get contentType(): string {
@@ -110,6 +171,7 @@ export class TailMetrics {
     else if (table === 'responses') this.#response(row);
     else if (table === 'zone_state') this.#zoneState(row);
     else if (table === 'agreement') this.#agree(row);
+    else if (table === 'excess_histogram') this.#measure(row);
     else if (table === 'line_counts') this.#lines(row);
   }
 
@@ -134,11 +196,46 @@ export class TailMetrics {
     this.#set('storeUp', {}, isStoreUp ? 1 : 0);
   }
 
-  /** Bytes that wait in a log make its lag the age of the newest line seen; else there is none. */
-  source(source: string, newestMs: number, lagBytes: number, nowMs: number): void {
-    if (!Number.isFinite(newestMs)) return;
-    this.#set('lastEventTime', { source }, newestMs / 1000);
-    this.#set('sourceLag', { source }, lagBytes > 0 ? Math.max(0, nowMs - newestMs) / 1000 : 0);
+  /**
+   * How far each source is: bytes that wait make its lag the age of the newest line seen, else there
+   * is none. Sources that are not followed any more are forgotten.
+   */
+  sources(lagBytes: ReadonlyMap<string, number>, newestMs: number, nowMs: number): void {
+    for (const source of this.#sources) {
+      if (lagBytes.has(source)) continue;
+      this.#sources.delete(source);
+      for (const id of ['lastEventTime', 'sourceLag', 'sourceLagBytes'] as const) {
+        this.#gauges.get(id)?.remove({ source });
+      }
+    }
+    for (const [source, bytes] of lagBytes) {
+      this.#sources.add(source);
+      this.#set('sourceLagBytes', { source }, bytes);
+      if (!Number.isFinite(newestMs)) continue;
+      this.#set('lastEventTime', { source }, newestMs / 1000);
+      this.#set('sourceLag', { source }, bytes > 0 ? Math.max(0, nowMs - newestMs) / 1000 : 0);
+    }
+  }
+
+  /** What a socket of syslog has counted since its start. */
+  received(
+    source: string,
+    counters: {
+      readonly datagrams: number;
+      readonly queueDrops: number;
+      readonly kernelDrops: number | undefined;
+    },
+  ): void {
+    this.#total('syslogMessages', { source }, counters.datagrams);
+    this.#total('syslogDropped', { source, by: 'kernel' }, counters.kernelDrops ?? 0);
+    this.#total('syslogDropped', { source, by: 'queue' }, counters.queueDrops);
+  }
+
+  /** A counter that is kept elsewhere. */
+  #total(id: MetricId, labels: Readonly<Record<string, string>>, value: number): void {
+    const key = JSON.stringify([id, labels]);
+    this.#add(id, labels, Math.max(0, value - (this.#totals.get(key) ?? 0)));
+    this.#totals.set(key, value);
   }
 
   #outcome(row: Row): void {
@@ -177,10 +274,27 @@ export class TailMetrics {
     this.#set('replayAgreement', { zone, instance }, share);
   }
 
+  #measure(row: Row): void {
+    const labels = { zone: String(row['zone']), instance: String(row['instance']) };
+    this.#excess.add(labels, Number(row['fraction']), Number(row['requests']));
+  }
+
+  #addProcess(): void {
+    const all = new Registry();
+    collectDefaultMetrics({ register: all });
+    for (const name of PROCESS_METRICS) {
+      const metric = all.getSingleMetric(name);
+      if (metric !== undefined) this.#registry.registerMetric(metric);
+    }
+  }
+
   #lines(row: Row): void {
     this.#add('lines', { kind: row['kind'] }, Number(row['lines']));
     if (row['kind'] !== 'unparsable') return;
-    this.#add('parseErrors', { reason: row['reason'] }, Number(row['lines']));
+    const reason = String(row['reason']);
+    if (this.#reasons.size < MOST_REASONS) this.#reasons.add(reason);
+    const told = this.#reasons.has(reason) ? reason : OTHER_REASON;
+    this.#add('parseErrors', { reason: told }, Number(row['lines']));
   }
 
   #add(id: MetricId, labels: Readonly<Record<string, unknown>>, by = 0): void {

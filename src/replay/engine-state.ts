@@ -73,7 +73,8 @@ export function snapshotEngine(session: ReplaySession): EngineState {
 }
 
 /**
- * Puts the state into a session of the same configurations that has seen no line yet.
+ * Puts the state into a session of the same configurations, or of these and later ones, that has
+ * seen no line yet.
  *
  * Keys that somebody else held (the aggregates) keep their ids without references; when those have
  * retained them again, discardUnheldKeys() drops the rest.
@@ -81,9 +82,10 @@ export function snapshotEngine(session: ReplaySession): EngineState {
 export function restoreEngine(session: ReplaySession, state: EngineState): void {
   const { engine, generations } = session;
   const events = takeEvents(engine.pool, state);
-  const length = engine.pool.recordLength;
-  for (const [i, zone] of generations.zones.entries()) {
-    const old = state.zones[i]!;
+  // Later configurations can have rules of more limits.
+  const length = state.columns.length;
+  for (const [i, old] of state.zones.entries()) {
+    const zone = generations.zones[i]!;
     restoreZone(zone, old, old.memory.rateMilliRps);
     Object.assign(zone.counts, old.counts);
     [zone.warmSinceMs, zone.warmUntilMs, zone.warmHighMilliReq] = old.warm.map(Number) as [
@@ -121,8 +123,8 @@ export function restoreEngine(session: ReplaySession, state: EngineState): void 
 
 /** Forgets the keys that nobody holds; after everybody's restore. */
 export function discardUnheldKeys(session: ReplaySession, state: EngineState): void {
-  for (const [i, zone] of session.generations.zones.entries()) {
-    for (const id of state.zones[i]!.keys.ids) zone.keys.discard(id);
+  for (const [i, { keys }] of state.zones.entries()) {
+    for (const id of keys.ids) session.generations.zones[i]!.keys.discard(id);
   }
 }
 
@@ -241,7 +243,8 @@ function takeEvents(pool: EventPool, state: EngineState): number[] {
         : 'f64' in column
           ? fromBase64(column.f64)
           : undefined;
-    for (const [i, event] of events.entries()) memory[event + place] = values?.[i] ?? all;
+    const own = pool.placeIn(state.columns.length, place);
+    for (const [i, event] of events.entries()) memory[event + own] = values?.[i] ?? all;
   }
   return events;
 }

@@ -128,6 +128,14 @@ export class EventPool {
     this.#grow(capacity);
   }
 
+  /** Where a number of a record of this length, with fewer slots, has its place in this pool's. */
+  placeIn(recordLength: number, place: number): number {
+    const slots = (recordLength - EVENT_FIELDS.length) / SLOT_FIELDS.length;
+    const at = place - EVENT_FIELDS.length;
+    if (at < 0) return place;
+    return EVENT_FIELDS.length + Math.floor(at / slots) * this.slots + (at % slots);
+  }
+
   /** The event that a slot belongs to. */
   eventOf(slot: number): number {
     return Math.floor(slot / this.recordLength) * this.recordLength;

@@ -17,12 +17,18 @@ export interface GenerationInput {
   readonly conf: NginxConf;
   /** From when it is in force; null when only reload marks tell. */
   readonly sinceMs: number | null;
+  /**
+   * Of a configuration that was read while nginx ran: reloads before this moment did not read it,
+   * the first one from then on did, and `sinceMs` is the latest that it came into force.
+   */
+  readonly notBeforeMs?: number;
 }
 
 export interface Generation {
   readonly index: number;
   readonly conf: NginxConf;
   sinceMs: number | null;
+  readonly notBeforeMs: number | undefined;
   /** Number of its first rule set in the common numbering. */
   readonly ruleBase: number;
 }
@@ -36,6 +42,8 @@ export interface GenerationsSnapshot {
 export class Generations {
   readonly list: Generation[] = [];
   readonly zones: ZoneReplay[] = [];
+  /** The key of each row of `zones`, as written. */
+  readonly zoneKeys: string[] = [];
   readonly rules: RuleRow[] = [];
   /** The rule set and configuration behind each row of `rules`. */
   readonly ruleSets: RuleSet[] = [];
@@ -65,10 +73,20 @@ export class Generations {
 
   /** A reload mark: the next configuration is in force, for the workers started from here on. */
   noteReload(ms: number): void {
-    if (this.#reloads + 1 >= this.list.length) return;
-    this.#reloads++;
-    const generation = this.list[this.#reloads]!;
-    generation.sinceMs ??= ms;
+    let next = this.#reloads + 1;
+    if (next >= this.list.length || ms < (this.list[next]!.notBeforeMs ?? -Infinity)) return;
+    // Of several that were read before this mark, nginx reads the last.
+    while (ms >= (this.list[next + 1]?.notBeforeMs ?? Infinity)) next++;
+    this.#reloads = next;
+    const generation = this.list[next]!;
+    const isLatest = generation.notBeforeMs !== undefined;
+    const knownMs = generation.sinceMs ?? ms;
+    generation.sinceMs = isLatest ? Math.min(knownMs, ms) : knownMs;
+  }
+
+  /** nginx started anew, and so read what there was; tells of nothing for those given with times. */
+  noteRestart(ms: number): void {
+    if (this.list[this.#reloads + 1]?.notBeforeMs !== undefined) this.noteReload(ms);
   }
 
   /** A worker started: it works under the configuration read last. */
@@ -114,15 +132,10 @@ export class Generations {
 
   #add(input: GenerationInput): void {
     const { conf } = input;
-    for (const zone of conf.reqZones.values()) {
-      const old = this.#current.get(zone.name);
-      if (old === undefined || old.zone.sizeBytes !== zone.sizeBytes) continue;
-      if (old.key === zone.keyExpression) continue;
-      this.notes.push(
-        `${conf.path}: nginx refuses this reload: limit_req "${zone.name}" uses the ` +
-          `"${zone.keyExpression}" key while previously it used the "${old.key}" key; ` +
-          'the previous configuration stays in force',
-      );
+    const before = this.list[this.list.length - 1]?.conf;
+    const refusal = before === undefined ? undefined : reloadRefusal(before, conf);
+    if (refusal !== undefined) {
+      this.notes.push(refusal);
       return;
     }
     for (const zone of conf.reqZones.values()) {
@@ -135,11 +148,17 @@ export class Generations {
         index: this.zones.length,
       });
       this.zones.push(replay);
+      this.zoneKeys.push(zone.keyExpression);
+    }
+    // A zone that is left out is freed; under the same name later it begins anew.
+    for (const name of [...this.#current.keys()]) {
+      if (!conf.reqZones.has(name)) this.#current.delete(name);
     }
     this.list.push({
       index: this.list.length,
       conf,
       sinceMs: input.sinceMs,
+      notBeforeMs: input.notBeforeMs,
       ruleBase: this.rules.length,
     });
     for (const ruleSet of conf.ruleSets) {
@@ -169,6 +188,21 @@ export class Generations {
       longestDelayMs: longestDelayMs(limits),
     };
   }
+}
+
+/** Why nginx refuses to go over from one configuration to another; undefined when it does not. */
+export function reloadRefusal(before: NginxConf, conf: NginxConf): string | undefined {
+  for (const zone of conf.reqZones.values()) {
+    const old = before.reqZones.get(zone.name);
+    if (old === undefined || old.sizeBytes !== zone.sizeBytes) continue;
+    if (old.keyExpression === zone.keyExpression) continue;
+    return (
+      `${conf.path}: nginx refuses this reload: limit_req "${zone.name}" uses the ` +
+      `"${zone.keyExpression}" key while previously it used the "${old.keyExpression}" key; ` +
+      'the previous configuration stays in force'
+    );
+  }
+  return undefined;
 }
 
 /** The longest that a request accepted under these limits can be made to wait. */

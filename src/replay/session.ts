@@ -239,10 +239,14 @@ export class ReplaySession {
   }
 
   #mark(mark: string, pid: number, ms: number): void {
-    if (mark === 'reload') this.generations.noteReload(ms);
-    else if (mark === 'worker') this.generations.noteWorker(pid, ms);
+    if (mark === 'reload') {
+      this.generations.noteReload(ms);
+      // Its "start worker processes" is no start, though the log began behind the real one.
+      if (this.#masterPid === -1) this.#masterPid = pid;
+    } else if (mark === 'worker') this.generations.noteWorker(pid, ms);
     else if (mark === 'start' && pid !== this.#masterPid) {
       this.#submitRestart(ms);
+      if (this.#masterPid !== -1) this.generations.noteRestart(ms);
       this.#masterPid = pid;
       if (this.#startMs === Infinity) this.#startMs = ms;
     }
