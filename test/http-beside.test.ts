@@ -1,0 +1,165 @@
+/**
+ * Commands beside a daemon that has the store open, and Grafana's way to its store: what they ask,
+ * and what it takes.
+ */
+import assert from 'node:assert/strict';
+import { createClient } from '@clickhouse/client';
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { runCli, type CliRun } from './support/cli.js';
+import { Daemon } from './support/daemon.js';
+import { Imports } from './support/imports.js';
+import { makeTempDir, type Cleanup } from './support/temp-dir.js';
+import { traceDir } from './support/truth.js';
+
+const TRACE = traceDir('g_mixed_2workers');
+const CONF = join(TRACE, 'nginx.conf');
+const TOKEN = 'a-token-of-some-length';
+
+const QUESTIONS = [
+  ['report', '--top', '100', '--until', '2030-01-01T00:00:00Z'],
+  ['zones', '--format', 'json', '--instance', 'default'],
+  ['sources', '--format', 'json'],
+  ['dry-run', '--format', 'json'],
+] as const;
+
+interface Site {
+  readonly store: string;
+  readonly logs: readonly string[];
+}
+
+/** A store with a trace in it, and logs of which there is nothing more to read. */
+async function makeSite(t: Cleanup): Promise<Site> {
+  const folder = makeTempDir(t);
+  const [access, error] = ['access.log', 'error.log'].map((name) => {
+    copyFileSync(join(TRACE, name), join(folder, name));
+    return join(folder, name);
+  });
+  const imports = new Imports(folder, [CONF]);
+  const logs = ['--timezone', 'UTC', '--error-log', error!, access!];
+  await imports.add(logs);
+  return { store: imports.store, logs };
+}
+
+async function startDaemon(
+  t: Cleanup,
+  { store, logs }: Site,
+  args: readonly string[] = [],
+  env: Record<string, string> = {},
+): Promise<Daemon> {
+  const daemon = new Daemon(t, ['--conf', CONF, '--store', store, ...args, ...logs], { env });
+  await daemon.hears('follows');
+  return daemon;
+}
+
+test('the same answers, byte for byte: by the folder, beside the daemon, over its port', async (t) => {
+  const site = await makeSite(t);
+  const ask = (question: readonly string[], ...store: string[]): Promise<CliRun> =>
+    runCli([...question, ...store]);
+  const direct: CliRun[] = [];
+  for (const question of QUESTIONS) direct.push(await ask(question, '--store', site.store));
+  for (const [i, { code, stdout }] of direct.entries()) {
+    assert.ok(code === 0 || QUESTIONS[i]![0] === 'dry-run', QUESTIONS[i]!.join(' '));
+    assert.ok(stdout.length > 100);
+  }
+  const password = join(makeTempDir(t), 'password');
+  writeFileSync(password, 'correct horse\n');
+  const offer = ['--clickhouse-http', '127.0.0.1:0', '--clickhouse-http-password-file', password];
+  const daemon = await startDaemon(t, site, offer);
+  const { clickhouse } = await daemon.hears('listens');
+  const beside = await Promise.all(QUESTIONS.map((one) => ask(one, '--store', site.store)));
+  assert.deepEqual(beside, direct);
+  const url = clickhouse!.replace('//', '//limitlens:correct%20horse@');
+  assert.equal((await ask(QUESTIONS[0], '--clickhouse', url)).stdout, direct[0]!.stdout);
+  const client = createClient({
+    url: clickhouse!,
+    username: 'limitlens',
+    password: 'correct horse',
+  });
+  const rows = await client.query({ query: 'SELECT count() FROM zone_outcomes', format: 'CSV' });
+  assert.ok(Number(await rows.text()) > 0);
+  await client.close();
+  assert.equal(await daemon.end(), 0);
+});
+
+test('the address is for the owner alone, goes with the daemon, and a stale one is no hindrance', async (t) => {
+  const site = await makeSite(t);
+  const file = join(site.store, 'daemon.json');
+  const report = (): Promise<CliRun> => runCli(['report', '--store', site.store]);
+  const before = await report();
+  const daemon = await startDaemon(t, site);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const { key, url, pid } = JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>;
+  assert.equal(pid, daemon.child.pid);
+  assert.match(key!, /^[0-9a-f]{64}$/);
+  const ask = async (headers: Record<string, string>): Promise<number> =>
+    (await fetch(url!, { method: 'POST', body: 'SELECT 1', headers })).status;
+  assert.equal(await ask({ 'X-ClickHouse-Key': key! }), 200);
+  assert.equal(await ask({ 'X-ClickHouse-Key': `${key}x` }), 403);
+  assert.equal(await ask({}), 403);
+  const refused = await runCli(['import', '--conf', CONF, '--store', site.store, ...site.logs]);
+  assert.equal(refused.code, 74);
+  assert.match(refused.stderr, /found it in use by another process \(pid \d+\)/);
+  assert.equal(await daemon.end('SIGKILL'), null);
+  assert.equal(existsSync(file), true);
+  assert.deepEqual(await report(), before);
+  const next = await startDaemon(t, site);
+  assert.deepEqual(await report(), before);
+  assert.equal(await next.end(), 0);
+  assert.equal(existsSync(file), false);
+});
+
+test('with a token: metrics and commands need it, health does not', async (t) => {
+  const site = await makeSite(t);
+  const before = await runCli(['zones', '--store', site.store]);
+  const env = { LIMITLENS_TOKEN: TOKEN };
+  const daemon = await startDaemon(t, site, [], env);
+  const { url } = await daemon.hears('listens');
+  const get = async (path: string, headers: Record<string, string> = {}): Promise<number> =>
+    (await fetch(`${url}${path}`, { headers })).status;
+  assert.equal(await get('/healthz'), 200);
+  assert.equal(await get('/readyz'), 200);
+  assert.equal(await get('/metrics'), 401);
+  assert.equal(await get('/metrics', { authorization: `Bearer ${TOKEN}` }), 200);
+  assert.doesNotMatch(readFileSync(join(site.store, 'daemon.json'), 'utf8'), /key|a-token/);
+  const zones = (own: Record<string, string>): Promise<CliRun> =>
+    runCli(['zones', '--store', site.store], { env: own });
+  assert.deepEqual(await zones(env), before);
+  const none = await zones({});
+  assert.equal(none.code, 78);
+  assert.match(none.stderr, /expects its token, found none\n {2}Set LIMITLENS_TOKEN/);
+  const wrong = await zones({ LIMITLENS_TOKEN: 'another-token-of-that-length' });
+  assert.equal(wrong.code, 78);
+  assert.match(wrong.stderr, /expects its token, found another one/);
+  assert.equal(await daemon.end(), 0);
+});
+
+const refusals: readonly (readonly [readonly string[], number, RegExp])[] = [
+  [
+    ['--clickhouse-http', '127.0.0.1:0'],
+    78,
+    /expected a password of at least 8 characters, found none/,
+  ],
+  [['--clickhouse-http', 'nowhere'], 64, /--clickhouse-http nowhere: expected an address and port/],
+  [['--clickhouse-http-password-file', CONF], 64, /expected --clickhouse-http with it/],
+  [
+    ['--clickhouse-http', ':0', '--clickhouse', 'http://127.0.0.1:1'],
+    64,
+    /expected an embedded store, found --clickhouse/,
+  ],
+  [
+    ['--http-token-file', '/nowhere'],
+    66,
+    /\/nowhere: expected a file to read, found none \(ENOENT\)/,
+  ],
+  [['--tls-cert', CONF], 64, /expected both, found one/],
+];
+for (const [args, code, message] of refusals) {
+  test(`refused: tail ${args.join(' ').replace(CONF, 'FILE')}`, async (t) => {
+    const store = args.includes('--clickhouse') ? [] : ['--store', join(makeTempDir(t), 'store')];
+    const run = await runCli(['tail', '--conf', CONF, ...store, ...args]);
+    assert.equal(run.code, code, run.stderr);
+    assert.match(run.stderr, message);
+  });
+}
