@@ -19,6 +19,8 @@ import type { Place, Spool, SpoolRecord } from './spool.js';
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
+/** How long a store that fails is tried again when the daemon ends. */
+const INSIST_MS = 5000;
 
 export interface SenderEvents {
   /** A row of a record that the store has taken. */
@@ -46,6 +48,7 @@ export class SpoolSender {
   readonly #options: SenderOptions;
   #store: Store | undefined;
   #isEnding = false;
+  #giveUpMs = Infinity;
   #isAway = false;
   #hasTaken = false;
   #endWait: () => void = () => undefined;
@@ -68,7 +71,7 @@ export class SpoolSender {
   }
 
   /**
-   * Sends until end() is called and either nothing is left or an attempt fails.
+   * Sends until end() is called and either nothing is left or the store fails for a while.
    *
    * @throws ContestedError when another process writes to the instance
    */
@@ -87,7 +90,7 @@ export class SpoolSender {
       } catch (error) {
         if (!isOfStore(error)) throw error;
         this.#failed(error as Error);
-        if (this.#isEnding) return;
+        if (performance.now() >= this.#giveUpMs) return;
         await this.#pause(waitMs);
         waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
         continue;
@@ -98,8 +101,9 @@ export class SpoolSender {
     }
   }
 
-  /** Sends what is there, and does not wait for a store that is away. */
+  /** Sends what is there, and does not wait long for a store that is away. */
   end(): void {
+    if (!this.#isEnding) this.#giveUpMs = performance.now() + INSIST_MS;
     this.#isEnding = true;
     this.#endWait();
     this.#options.spool.wake();
@@ -153,6 +157,7 @@ export class SpoolSender {
   #failed(error: Error): void {
     const { log, events, spool } = this.#options;
     events.onFailure();
+    spool.wake();
     if (this.#isAway) return;
     this.#isAway = true;
     log.warn('the store does not take what is sent: it waits in the spool', {

@@ -100,6 +100,15 @@ export class TailStore {
     return isFull;
   }
 
+  /** Waits for room in a spool that is full; false when the store does not take what is in it. */
+  async hasRoom(): Promise<boolean> {
+    while (this.isHeld) {
+      if (this.isAway) return false;
+      await this.spool.change();
+    }
+    return true;
+  }
+
   /** Waits until what is in the spool has been sent, or is not taken. */
   async end(): Promise<void> {
     this.#sender.end();

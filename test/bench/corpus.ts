@@ -32,6 +32,8 @@ export interface CorpusOptions {
   readonly clients?: number;
   /** Arrivals per second, of all clients together; 1000 by default. */
   readonly rateRps?: number;
+  /** Time of the first request, epoch milliseconds; some day by default. */
+  readonly firstMs?: number;
 }
 
 /** What a corpus holds; what a faithful import has to find in it. */
@@ -60,7 +62,7 @@ const CHUNK_CHARACTERS = 1 << 18;
  */
 export function* makeCorpus(options: CorpusOptions): Generator<Buffer, CorpusSummary, undefined> {
   const traffic = new Traffic(options);
-  const pending = new PendingLines();
+  const pending = new PendingLines(options.firstMs ?? FIRST_REQUEST_MS);
   let bytes = 0;
   for (let i = 0; i < options.lines; i++) {
     traffic.next();
@@ -83,7 +85,11 @@ export function* makeCorpus(options: CorpusOptions): Generator<Buffer, CorpusSum
 class PendingLines {
   endedText = '';
   readonly #byEndMs = new Map<number, string>();
-  #nextMs = FIRST_REQUEST_MS;
+  #nextMs: number;
+
+  constructor(firstMs: number) {
+    this.#nextMs = firstMs;
+  }
 
   add(endMs: number, line: string): void {
     this.#byEndMs.set(endMs, (this.#byEndMs.get(endMs) ?? '') + line);
@@ -111,7 +117,7 @@ class PendingLines {
 
 /** One request at a time: who, when, the limiter's verdict, and the line that comes of it. */
 class Traffic {
-  nowMs = FIRST_REQUEST_MS;
+  nowMs: number;
   endMs = 0;
 
   readonly #random: Random;
@@ -126,12 +132,15 @@ class Traffic {
   readonly #byStatus = new Float64Array(4);
   readonly #draw = (bound: number): number => this.#random.below(bound);
 
-  #arrivalMs = FIRST_REQUEST_MS;
+  #arrivalMs: number;
   #connection = 0;
   #upstreamMs = 0;
   #httpStatus = 0;
 
-  constructor({ seed, clients = DEFAULT_CLIENTS, rateRps = DEFAULT_RATE_RPS }: CorpusOptions) {
+  constructor(options: CorpusOptions) {
+    const { seed, clients = DEFAULT_CLIENTS, rateRps = DEFAULT_RATE_RPS } = options;
+    this.nowMs = options.firstMs ?? FIRST_REQUEST_MS;
+    this.#arrivalMs = this.nowMs;
     this.#random = new Random(seed);
     this.#ranks = new Zipf(clients, ZIPF_EXPONENT);
     this.#clients = Array.from({ length: clients }, (_, rank) => makeClient(rank));

@@ -11,8 +11,10 @@
  * Not here: multipart bodies, sessions, progress headers, quotas, other compressions.
  */
 import { createChdbConnection } from 'chdb/connection';
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 
 /** What goes wrong with one request; the rest of its `times` requests follow. */
@@ -28,6 +30,8 @@ export interface Fault {
     | 'late-exception'
     /** No answer at all. */
     | 'silence'
+    /** The answer comes `afterMs` later. */
+    | 'slow'
     /** The statement is done, and the connection breaks before the answer. */
     | 'lost-answer'
     /** Half an answer, then the connection breaks. */
@@ -38,6 +42,7 @@ export interface Fault {
   readonly status?: number;
   readonly code?: number;
   readonly type?: string;
+  readonly afterMs?: number;
 }
 
 export interface FakeServer {
@@ -49,6 +54,9 @@ export interface FakeServer {
   readonly encodings: string[];
   /** The faults from now on. */
   setFaults(faults: readonly Fault[]): void;
+  /** Breaks all connections and takes none until start(), on the same port, as a restart does. */
+  stop(): Promise<void>;
+  start(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -116,6 +124,7 @@ export async function startFakeServer(options: FakeServerOptions): Promise<FakeS
   ): Promise<void> => {
     const fault = takeFault(sql);
     if (fault !== undefined && isBefore(fault, request, response)) return;
+    if (fault?.kind === 'slow') await delay(fault.afterMs ?? 0);
     try {
       const result = await run(options, params, sql);
       finish(fault, request, response, params, result);
@@ -132,6 +141,11 @@ export async function startFakeServer(options: FakeServerOptions): Promise<FakeS
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
+  const stop = async (): Promise<void> => {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+  };
   return {
     url: `http://127.0.0.1:${port}`,
     statements,
@@ -140,9 +154,14 @@ export async function startFakeServer(options: FakeServerOptions): Promise<FakeS
       faults.splice(0, faults.length);
       for (const fault of wanted) faults.push({ fault, left: fault.times ?? 1 });
     },
+    stop,
+    start: async () => {
+      if (server.listening) return;
+      server.listen(port, '127.0.0.1');
+      await once(server, 'listening');
+    },
     close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      if (server.listening) await stop();
       await base.close();
     },
   };
