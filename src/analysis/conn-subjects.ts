@@ -38,7 +38,8 @@ export function subjectsOf(
     );
   }
   const keyExpression = options.key ?? DEFAULT_KEY;
-  return [new ConnSubject(session, { zone: null, keyExpression }, tried, AMPLE_ZONE)];
+  const isDemanded = options.key !== undefined;
+  return [new ConnSubject(session, { zone: null, keyExpression, isDemanded }, tried, AMPLE_ZONE)];
 }
 
 export class ConnSubject {
@@ -51,6 +52,7 @@ export class ConnSubject {
   notLimited = 0;
   withoutKey = 0;
   readonly #session: ReplaySession;
+  readonly #isDemanded: boolean;
   /** By scanner and rule set. */
   readonly #plans = new Map<AccessFields, Map<number, KeyPlan | null>>();
   /** Keys of requests that are not decided yet, with their lengths in nginx. */
@@ -58,12 +60,18 @@ export class ConnSubject {
 
   constructor(
     session: ReplaySession,
-    what: { readonly zone: string | null; readonly keyExpression: string },
+    what: {
+      readonly zone: string | null;
+      readonly keyExpression: string;
+      /** Asked for: a log that does not tell it will not do. */
+      readonly isDemanded?: boolean;
+    },
     tried: readonly number[],
     memory: { readonly sizeBytes: number; readonly nameLength: number },
   ) {
     this.#session = session;
     this.zone = what.zone;
+    this.#isDemanded = what.isDemanded ?? false;
     this.keyExpression = what.keyExpression;
     this.memory = memory;
     this.meter = new KeyConcurrencyMeter(this.keys, new ConnCandidates(tried, memory));
@@ -135,7 +143,7 @@ export class ConnSubject {
       constants: ruleSet === undefined ? {} : { server_name: ruleSet.serverName },
     });
     if ('plan' in planned) return planned.plan;
-    if (this.zone === null) {
+    if (this.#isDemanded) {
       throw new InputError(
         `--key ${this.keyExpression}: log_format "${scanner.format.name}" does not tell it: ${planned.why}`,
         EXIT.badLines,
