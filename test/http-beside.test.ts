@@ -4,9 +4,13 @@
  */
 import assert from 'node:assert/strict';
 import { createClient } from '@clickhouse/client';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { makeCertificate } from './support/certificate.js';
 import { runCli, type CliRun } from './support/cli.js';
 import { Daemon } from './support/daemon.js';
 import { Imports } from './support/imports.js';
@@ -110,14 +114,22 @@ test('the address is for the owner alone, goes with the daemon, and a stale one 
   assert.equal(existsSync(file), false);
 });
 
-test('with a token: metrics and commands need it, health does not', async (t) => {
+test('with a token and TLS: metrics and commands need the token, health does not', async (t) => {
   const site = await makeSite(t);
   const before = await runCli(['zones', '--store', site.store]);
   const env = { LIMITLENS_TOKEN: TOKEN };
-  const daemon = await startDaemon(t, site, [], env);
+  const { tlsCert, tlsKey } = makeCertificate(makeTempDir(t), 'daemon');
+  const daemon = await startDaemon(t, site, ['--tls-cert', tlsCert, '--tls-key', tlsKey], env);
   const { url } = await daemon.hears('listens');
-  const get = async (path: string, headers: Record<string, string> = {}): Promise<number> =>
-    (await fetch(`${url}${path}`, { headers })).status;
+  assert.match(url!, /^https:/);
+  const ca = readFileSync(tlsCert);
+  const get = async (path: string, headers: Record<string, string> = {}): Promise<number> => {
+    const asked = request(`${url}${path}`, { headers, ca, agent: false });
+    asked.end();
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    answer.resume();
+    return answer.statusCode!;
+  };
   assert.equal(await get('/healthz'), 200);
   assert.equal(await get('/readyz'), 200);
   assert.equal(await get('/metrics'), 401);

@@ -346,6 +346,7 @@ test('names, formats and settings can carry nothing in', async () => {
     [{ 'param_a = 1; DROP TABLE marks; SET param_b': '1' }, 400],
     [{ default_format: `CSV INTO OUTFILE '${out}'` }, 400],
     [{ default_format: 'NoSuchFormat' }, 400],
+    [{ default_format: 'MySQLWire' }, 400],
     [{ 'max_threads = 1; DROP TABLE marks; SET max_threads': '1' }, 403],
     [{ limit: "1'; DROP TABLE marks; --" }, 400],
     [{ allow_ddl: '1' }, 403],
@@ -358,6 +359,9 @@ test('names, formats and settings can carry nothing in', async () => {
   for (const [params, status] of cases) {
     const answer = await ask('SELECT 1', params);
     assert.equal(answer.status, status, `${JSON.stringify(params)}: ${answer.text}`);
+  }
+  for (const format of ['Template', 'PostgreSQLWire', 'ODBCDriver2', 'SQLInsert']) {
+    assert.match((await ask(`SELECT 1 FORMAT ${format}`)).text, /^Code: 73\./, format);
   }
   const escaped = await ask('SELECT {a:String}', { param_a: "'; DROP TABLE marks; --" });
   assert.equal(escaped.text, "\\'; DROP TABLE marks; --\n");

@@ -2,7 +2,6 @@
  * The HTTP server: routes, logins, TLS, limits, how it ends.
  */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -14,6 +13,7 @@ import { EXIT, InputError } from '../src/errors.js';
 import { isLoopback, parseListen, urlOf } from '../src/http/listen-address.js';
 import { HttpError, json, type Route } from '../src/http/route.js';
 import { HttpServer, type HttpServerOptions } from '../src/http/server.js';
+import { makeCertificate } from './support/certificate.js';
 import { makeTempDir } from './support/temp-dir.js';
 
 const TOKEN = 'a-token-of-some-length';
@@ -252,16 +252,6 @@ test('on loopback without a login no foreign host name is taken', async (t) => {
   const withLogin = bound(await Asked.start(t, { env: { LIMITLENS_TOKEN: TOKEN } }));
   assert.equal((await withLogin.ask('/open', { headers: { host: 'lens.example' } })).status, 200);
 });
-
-function makeCertificate(folder: string, name: string): { tlsCert: string; tlsKey: string } {
-  const tlsCert = join(folder, 'cert.pem');
-  const tlsKey = join(folder, 'key.pem');
-  const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const out = ['-keyout', tlsKey, '-out', tlsCert, '-days', '2'];
-  execFileSync('openssl', ['req', '-x509', ...key, ...subject, ...out], { stdio: 'ignore' });
-  return { tlsCert, tlsKey };
-}
 
 test('TLS from files, taken up anew; a bad new one keeps the old', async (t) => {
   const folder = makeTempDir(t);

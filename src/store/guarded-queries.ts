@@ -84,6 +84,10 @@ const FREE_SETTINGS = new Set([
 ]);
 const FORMAT_SETTING = /^output_format_(?:json|csv|tsv|pretty|native|decimal)_\w+$/;
 
+/** What clients read. The engine knows more, some of which need a session that is not there. */
+const FORMATS =
+  /^(?:(?:TabSeparated|TSV)(?:Raw)?(?:WithNames(?:AndTypes)?)?|CSV(?:WithNames(?:AndTypes)?)?|JSON\w*|NDJSON|Pretty\w*|Vertical|Values|XML|Markdown|Native|RowBinary(?:WithNames(?:AndTypes)?)?|Parquet|Arrow(?:Stream)?|Null)$/;
+
 export class GuardedQueries {
   readonly #connect: () => RawConnection;
   readonly #database: string;
@@ -118,8 +122,7 @@ export class GuardedQueries {
     const running = this.#perform(statement, sql, settings);
     this.#open.add(running);
     try {
-      const format = /\bFORMAT (\w+)$/.exec(sql)?.[1] ?? statement.format;
-      return { bytes: await running, format };
+      return { bytes: await running, format: formatOf(sql) ?? statement.format };
     } finally {
       this.#open.delete(running);
       this.#endTurn();
@@ -134,12 +137,19 @@ export class GuardedQueries {
 
   /** One statement, as the engine reads it, when it may be run. */
   async #judge(sql: string): Promise<string> {
-    this.#place ??= this.#look();
+    this.#place ??= this.#look().catch((error: unknown) => {
+      this.#place = undefined;
+      throw error;
+    });
     const place = await this.#place;
     const formatted = await this.#keep('SELECT formatQuery({sql:String}) FORMAT RawBLOB', { sql });
     const refusal = refusalOf(formatted, place);
-    if (refusal === undefined) return formatted;
-    throw new QueryRefused('497', 'ACCESS_DENIED', `limitlens: ${refusal}`);
+    if (refusal !== undefined) {
+      throw new QueryRefused('497', 'ACCESS_DENIED', `limitlens: ${refusal}`);
+    }
+    const format = formatOf(formatted);
+    if (format !== undefined) checkFormat(format);
+    return formatted;
   }
 
   async #look(): Promise<GuardedPlace> {
@@ -203,9 +213,7 @@ export class GuardedQueries {
 
   /** @throws QueryRefused for a setting that is not the client's to choose */
   #settingsOf({ settings, params, format }: GuardedStatement): Map<string, string> {
-    if (!/^\w{1,64}$/.test(format)) {
-      throw new QueryRefused('73', 'UNKNOWN_FORMAT', 'limitlens: no such format');
-    }
+    checkFormat(format);
     for (const name of params.keys()) {
       if (/^\w{1,64}$/.test(name)) continue;
       throw new QueryRefused('36', 'BAD_ARGUMENTS', 'limitlens: no name of a parameter');
@@ -288,6 +296,16 @@ async function resultOf(connection: RawConnection, params: object): Promise<Buff
   const chunks: Buffer[] = [];
   for await (const chunk of stream) chunks.push(chunk);
   return Buffer.concat(chunks);
+}
+
+/** The format that a formatted statement names: at its end, for SETTINGS are refused. */
+function formatOf(sql: string): string | undefined {
+  return /\bFORMAT (\w+)$/.exec(sql)?.[1];
+}
+
+function checkFormat(format: string): void {
+  if (FORMATS.test(format)) return;
+  throw new QueryRefused('73', 'UNKNOWN_FORMAT', 'limitlens: no format that is served');
 }
 
 function fromMap(settings: ReadonlyMap<string, string>): Record<string, string> {
