@@ -55,6 +55,8 @@ export async function findTailLogs(
   const asked = files.length + errorLogs.length > 0 ? given(files, errorLogs) : named(conf);
   const errorPatterns = asked.errors;
   const teller = new LogTeller({ confs, forced, allLogs, errorPatterns });
+  const notTold: LeftOutLog[] = [];
+  teller.onLeftOut = (log) => notTold.push(log);
   const found: TailLog[] = [];
   for (const path of [...asked.errors, ...asked.paths]) {
     for (const log of await tellAll(path, teller)) {
@@ -76,6 +78,7 @@ export async function findTailLogs(
   ).map(({ scanner }) => scanner);
   return {
     ...choice,
+    leftOut: [...choice.leftOut, ...notTold],
     errors,
     patterns,
     live,
