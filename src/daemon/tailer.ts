@@ -268,9 +268,13 @@ export class Tailer {
     return { checkpoint, steps: [], closed: this.#sequence };
   }
 
-  /** Stores the state as it is, though nothing has been read. */
+  /** Stores the state as it is, and what there is to read, without handing anything on. */
   async keep(): Promise<Checkpoint> {
-    if (this.#openSteps === 0) this.#note([], 0);
+    // Where the logs stand is known when they have been read from.
+    const { ranges, reloadMs } = await this.#started.gather();
+    this.#reloadMs ??= reloadMs;
+    if (ranges.length > 0) this.#isDrained = false;
+    this.#note(ranges, 0);
     return (await this.#close(true))!;
   }
 
