@@ -15,12 +15,15 @@ import type { LineJoin, Seeker } from './line-join.js';
 import type { LineRules } from './line-rules.js';
 import type { LineExtractor } from './line-extractor.js';
 import type { LineFacts } from './line-facts.js';
+import type { RuleRow } from './limit-table.js';
 import { REFUSED } from './rule-finder.js';
 import { isDelayed, isRejected, STATUS } from './status.js';
 
 /** nginx answers these on its own, before any location's limit is asked. */
 const EARLY_STATUSES = new Set([400, 408, 413, 414, 421, 431, 494, 495, 496, 497, 501, 505]);
 const SECOND_MS = 1000;
+/** Largest number of a line that a parked request can have. */
+const MOST_ORDER = 0x7fff_ffff;
 
 /** What only some uses need of a request. */
 export interface RequestDetails {
@@ -54,6 +57,8 @@ export class AccessFeed {
   /** Lines submitted so far: their order in this log. */
   order = 0;
   readonly #context: FeedContext;
+  /** By limit, a keyId and the length of its node's key. */
+  readonly #keys = new Int32Array(128);
 
   /** @param fields those of the format whose lines are submitted */
   constructor(fields: AccessFields, context: FeedContext) {
@@ -67,6 +72,7 @@ export class AccessFeed {
    * @param line the line, scanned by the scanner of `fields`; empty where isLineNeeded() says so
    */
   submit(facts: LineFacts, line: Uint8Array): void {
+    if (this.#park(facts)) return;
     const { engine, isAudit } = this.#context;
     const { pool } = engine;
     const event = pool.take();
@@ -90,6 +96,34 @@ export class AccessFeed {
     if (!isAudit && rules >= 0) this.#seekLine(event, facts, line);
     this.#context.onSubmit?.(event, line, this.fields);
     engine.submit(event);
+  }
+
+  /**
+   * The short way for a request that was let pass, whose time is known to the millisecond and which
+   * no error-log line can be about.
+   *
+   * @returns false, with nothing changed, when the long way has to be gone
+   */
+  #park(facts: LineFacts): boolean {
+    const { engine, isAudit, details, join } = this.#context;
+    const { limitReqStatus, rules, requestMs, endMs } = facts;
+    const isPassed = limitReqStatus === STATUS.passed;
+    if (!isPassed && (!isDelayed(limitReqStatus) || join.waiting > 0)) return false;
+    if (isAudit || details === 'all' || rules < 0 || requestMs < 0 || isRefusal(facts))
+      return false;
+    if (!this.fields.hasMilliseconds || !isSmall(facts) || this.order > MOST_ORDER) return false;
+    const rule = engine.rules[rules]!;
+    const spare = isPassed ? 0 : rule.longestDelayMs;
+    if (requestMs - Math.max(0, facts.upstreamMs) > spare + WIDE_MS) return false;
+    const createdMs = endMs - requestMs;
+    if (!engine.canPark(createdMs)) return false;
+    const keys = this.#keys;
+    for (let i = 0; i < facts.keyCount; i++) {
+      keys[2 * i] = takeKey(facts, i, rule);
+      keys[2 * i + 1] = facts.nodeKeyLengths[i]!;
+    }
+    engine.park(facts, this.order++, createdMs, requestMs, keys);
+    return true;
   }
 
   /** From the coarsest knowledge to the finest: when the limiter may have decided. */
@@ -141,18 +175,11 @@ export class AccessFeed {
 
   #setKeys(event: number, facts: LineFacts): void {
     const { pool, rules } = this.#context.engine;
-    const { limits } = rules[facts.rules]!;
+    const rule = rules[facts.rules]!;
     for (let i = 0; i < facts.keyCount; i++) {
-      const length = facts.keyLengths[i]!;
-      if (length <= 0) {
-        pool.keyId[event + i] = length === 0 ? NO_KEY : UNKNOWN_KEY;
-        continue;
-      }
-      const { keys } = limits[i]!.zone;
-      const id = keys.intern(facts.keyBytes, facts.keyStarts[i]!, length);
-      keys.retain(id);
+      const id = takeKey(facts, i, rule);
       pool.keyId[event + i] = id;
-      pool.keyLength[event + i] = facts.nodeKeyLengths[i]!;
+      if (id >= 0) pool.keyLength[event + i] = facts.nodeKeyLengths[i]!;
     }
   }
 
@@ -227,6 +254,30 @@ export class AccessFeed {
       }
     }
   }
+}
+
+/** The retained id of the request's key for a limit, or what stands for none. */
+function takeKey(facts: LineFacts, position: number, rule: RuleRow): number {
+  const length = facts.keyLengths[position]!;
+  if (length <= 0) return length === 0 ? NO_KEY : UNKNOWN_KEY;
+  const { keys } = rule.limits[position]!.zone;
+  const id = facts.hasKeyIds
+    ? facts.keyIds[position]!
+    : keys.intern(facts.keyBytes, facts.keyStarts[position]!, length);
+  keys.retain(id);
+  return id;
+}
+
+/** Whether all that a parked request is known by fits into 32 bits. */
+function isSmall(facts: LineFacts): boolean {
+  return (
+    (facts.connection | 0) === facts.connection &&
+    (facts.connectionRequests | 0) === facts.connectionRequests &&
+    (facts.pid | 0) === facts.pid &&
+    (facts.requestMs | 0) === facts.requestMs &&
+    (facts.httpStatus | 0) === facts.httpStatus &&
+    (facts.upstreamStatus | 0) === facts.upstreamStatus
+  );
 }
 
 /** nginx's own answer before its limits: no decision is logged, and no upstream was asked. */

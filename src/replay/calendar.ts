@@ -6,8 +6,14 @@
  * all events of one millisecond together, which is where ties have to be settled.
  *
  * Lists keep insertion order. A bit per millisecond lets quiet stretches be skipped 32 at a time.
+ * Members are events of the pool and parked requests, each linked in its own memory.
  */
+import type { EventPool } from './event-pool.js';
+import { NO_EVENT, type Parked } from './parked.js';
+
 export class Calendar {
+  readonly #pool: EventPool;
+  readonly #parked: Parked;
   readonly #heads: Int32Array;
   readonly #tails: Int32Array;
   readonly #bits: Uint32Array;
@@ -17,7 +23,9 @@ export class Calendar {
   size = 0;
 
   /** @param spanMs longest distance between the cursor and an event; rounded up to a power of two */
-  constructor(spanMs: number) {
+  constructor(spanMs: number, pool: EventPool, parked: Parked) {
+    this.#pool = pool;
+    this.#parked = parked;
     let slots = 64;
     while (slots < spanMs) slots *= 2;
     this.spanMs = slots;
@@ -31,18 +39,26 @@ export class Calendar {
     return ms >= this.cursorMs && ms < this.cursorMs + this.spanMs;
   }
 
-  put(event: number, ms: number, next: Float64Array): void {
+  /** @param member an event, or the handle of a parked request that is in no list */
+  put(member: number, ms: number): void {
     const slot = ms % this.spanMs;
-    next[event] = -1;
+    if (member >= 0) this.#pool.next[member] = NO_EVENT;
     const tail = this.#tails[slot]!;
-    if (tail < 0) {
-      this.#heads[slot] = event;
+    if (tail === NO_EVENT) {
+      this.#heads[slot] = member;
       this.#bits[slot >>> 5]! |= 1 << (slot & 31);
+    } else if (tail >= 0) {
+      this.#pool.next[tail] = member;
     } else {
-      next[tail] = event;
+      this.#parked.setNext(tail, member);
     }
-    this.#tails[slot] = event;
+    this.#tails[slot] = member;
     this.size++;
+  }
+
+  /** The member behind this one in its list. */
+  next(member: number): number {
+    return member >= 0 ? this.#pool.next[member]! : this.#parked.next(member);
   }
 
   /**
@@ -69,25 +85,34 @@ export class Calendar {
     return this.cursorMs;
   }
 
-  /** All that waits, in order of time; events of one millisecond in the order they were put. */
-  entries(next: Float64Array): { readonly event: number; readonly ms: number }[] {
-    const found: { event: number; ms: number }[] = [];
+  /** All that waits, in order of time; members of one millisecond in the order they were put. */
+  entries(): { readonly member: number; readonly ms: number }[] {
+    const found: { member: number; ms: number }[] = [];
     for (let ms = this.cursorMs; found.length < this.size; ms++) {
       const head = this.#heads[ms % this.spanMs]!;
-      for (let event = head; event >= 0; event = next[event]!) found.push({ event, ms });
+      for (let member = head; member !== NO_EVENT; member = this.next(member)) {
+        found.push({ member, ms });
+      }
     }
     return found;
   }
 
-  /** Takes the whole list of the cursor's millisecond: its first event, linked by `next`, or -1. */
-  takeList(next: Float64Array): number {
+  /** Takes the whole list of the cursor's millisecond. @returns its first member, or NO_EVENT */
+  takeList(): number {
     const slot = this.cursorMs % this.spanMs;
     const head = this.#heads[slot]!;
-    if (head < 0) return -1;
-    this.#heads[slot] = -1;
-    this.#tails[slot] = -1;
+    if (head === NO_EVENT) return NO_EVENT;
+    this.#heads[slot] = NO_EVENT;
+    this.#tails[slot] = NO_EVENT;
     this.#bits[slot >>> 5]! &= ~(1 << (slot & 31));
-    for (let event = head; event >= 0; event = next[event]!) this.size--;
     return head;
+  }
+
+  /** Takes everything out; the cursor stays. */
+  clear(): void {
+    this.#heads.fill(NO_EVENT);
+    this.#tails.fill(NO_EVENT);
+    this.#bits.fill(0);
+    this.size = 0;
   }
 }

@@ -17,6 +17,7 @@ import { EventPool } from './event-pool.js';
 import { KeySweep, NARROW_MS } from './key-sweep.js';
 import { LineOrder } from './line-order.js';
 import type { LimitRow, RuleRow } from './limit-table.js';
+import { NO_EVENT, Parked, type PlainRequest } from './parked.js';
 import { isAccepted, isDelayed, isRejected, OUTCOME, STATUS } from './status.js';
 import { Verdict } from './verdict.js';
 import type { ZoneReplay } from './zone-replay.js';
@@ -97,6 +98,7 @@ export class ReplayEngine {
   rules: readonly RuleRow[];
   zones: readonly ZoneReplay[];
   readonly #options: EngineOptions;
+  readonly #parked: Parked;
   readonly #calendar: Calendar;
   /** Which events left which error-log lines; fed by whoever joins them. */
   readonly lineOrder: LineOrder;
@@ -118,7 +120,8 @@ export class ReplayEngine {
     this.rules = options.rules;
     this.zones = options.zones;
     this.pool = new EventPool(strideOf(options.rules));
-    this.#calendar = new Calendar(options.latenessMs + 4096);
+    this.#parked = new Parked(this.pool);
+    this.#calendar = new Calendar(options.latenessMs + 4096, this.pool, this.#parked);
     this.lineOrder = new LineOrder(this.pool);
     this.#sweep = new KeySweep(this.pool, options.skewMs);
     this.#windowMs = options.skewMs + 4;
@@ -163,29 +166,79 @@ export class ReplayEngine {
       pool.flags[event]! |= FLAG.wide;
       ms = Math.floor(lo);
     }
-    calendar.put(event, ms, pool.next);
+    calendar.put(event, ms);
+  }
+
+  /**
+   * Hands over a request with nothing uncertain about it, decided at `ms` (parked.ts).
+   *
+   * @param ms a moment that canPark() accepts
+   * @param keys by limit: a retained keyId with the length of its node's key, side by side
+   */
+  park(request: PlainRequest, order: number, ms: number, takenMs: number, keys: Int32Array): void {
+    const parked = this.#parked;
+    const record = parked.add(request, order, takenMs);
+    const { length } = this.rules[request.rules]!.limits;
+    for (let i = 0; i < this.pool.slots; i++) {
+      if (i < length) parked.setKey(record, i, keys[2 * i]!, keys[2 * i + 1]!);
+      else parked.setKey(record, i, NO_KEY, 0);
+    }
+    this.#calendar.put(parked.handleOf(record), ms);
+  }
+
+  /** Whether a request decided at `ms` comes neither too early nor too late to be parked. */
+  canPark(ms: number): boolean {
+    return this.#calendar.accepts(ms);
   }
 
   /** Judges everything that was decided before the watermark. */
   advance(watermarkMs: number): void {
     const calendar = this.#calendar;
-    const { pool } = this;
     while (calendar.advance(watermarkMs) < watermarkMs) {
       const ms = calendar.cursorMs;
       this.#judgeUntil(ms - this.#windowMs);
-      const head = calendar.takeList(pool.next);
-      if (head >= 0) this.#enter(head);
+      const head = this.#takeEvents();
+      if (head !== NO_EVENT) this.#enter(head);
       calendar.cursorMs = ms + 1;
     }
     this.#judgeUntil(watermarkMs - this.#windowMs);
   }
 
-  /** What has not been judged: the window in decision order, then what the calendar holds. */
+  /** The events of the cursor's millisecond, linked by `next`; parked requests become events. */
+  #takeEvents(): number {
+    const { pool } = this;
+    const calendar = this.#calendar;
+    let member = calendar.takeList();
+    let first = NO_EVENT;
+    let last = NO_EVENT;
+    while (member !== NO_EVENT) {
+      const next = calendar.next(member);
+      calendar.size--;
+      const event = member >= 0 ? member : this.#parked.unpark(member, calendar.cursorMs);
+      if (last === NO_EVENT) first = event;
+      else pool.next[last] = event;
+      pool.next[event] = NO_EVENT;
+      last = event;
+      member = next;
+    }
+    return first;
+  }
+
+  /**
+   * What has not been judged: the window in decision order, then what the calendar holds. Parked
+   * requests become events by it.
+   */
   waiting(): { readonly window: readonly number[]; readonly calendar: readonly Waiting[] } {
     const { pool } = this;
     const window: number[] = [];
     for (let event = this.#windowHead; event >= 0; event = pool.next[event]!) window.push(event);
-    return { window, calendar: this.#calendar.entries(pool.next) };
+    const calendar = this.#calendar;
+    const entries = calendar.entries().map(({ member, ms }): Waiting => {
+      return { ms, event: member >= 0 ? member : this.#parked.unpark(member, ms) };
+    });
+    calendar.clear();
+    for (const { event, ms } of entries) calendar.put(event, ms);
+    return { window, calendar: entries };
   }
 
   /** Takes back what waiting() told, into an engine that holds nothing. Links are made anew. */
@@ -195,7 +248,7 @@ export class ReplayEngine {
       for (let slot = event; slot < event + pool.slots; slot++) pool.nextInKey[slot] = -1;
       this.#append(event);
     }
-    for (const { event, ms } of calendar) this.#calendar.put(event, ms, pool.next);
+    for (const { event, ms } of calendar) this.#calendar.put(event, ms);
   }
 
   /** Judges all that is left, at the end of the input. The cursor stops behind the last event. */
@@ -309,7 +362,7 @@ export class ReplayEngine {
     }
     const est = Math.max(Math.floor(pool.estMs[event]), calendar.cursorMs + 1);
     pool.estMs[event] = est;
-    calendar.put(event, est, pool.next);
+    calendar.put(event, est);
     return false;
   }
 

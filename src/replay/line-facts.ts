@@ -31,4 +31,8 @@ export class LineFacts {
   /** Length that nginx's node has for each key. */
   readonly nodeKeyLengths = new Int32Array(64);
   keyBytes: Uint8Array = new Uint8Array(FIRST_KEY_BYTES);
+  /** Keys are told by their ids in the zones' tables, not by their bytes. */
+  hasKeyIds = false;
+  /** Id of each key whose length is above 0. */
+  readonly keyIds = new Int32Array(64);
 }

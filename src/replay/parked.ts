@@ -1,0 +1,147 @@
+/**
+ * Requests that wait for the watermark and have nothing uncertain about them: nearly all there are.
+ *
+ * A request waits for the whole lateness, so on a busy server tens of thousands do, and a record of
+ * the event pool is several cache lines long. What a plain request is known by fits into one: its
+ * decision is that of the calendar's millisecond, its interval the millisecond behind it, and it has
+ * no line, no details and no flags. It moves into the pool when its millisecond is entered.
+ *
+ * A parked request is named by a negative handle, NO_EVENT - 1 - record, so that it can stand in one
+ * list with events, which are not negative.
+ *
+ * Units: milliseconds. Not here: which requests are plain (access-feed.ts).
+ */
+import type { EventPool } from './event-pool.js';
+
+export const NO_EVENT = -1;
+
+const NEXT = 0;
+const RULES = 1;
+const HTTP_STATUS = 2;
+/** $limit_req_status, and above it $limit_conn_status. */
+const STATUSES = 3;
+const UPSTREAM_STATUS = 4;
+const CONNECTION = 5;
+const CONNECTION_REQUESTS = 6;
+const PID = 7;
+const ORDER = 8;
+/** From the decision to the end. */
+const TAKEN_MS = 9;
+const KEYS = 10;
+const CONN_SHIFT = 8;
+const STATUS_MASK = 0xff;
+
+/** What is known of a plain request, as whole numbers of 32 bits. */
+export interface PlainRequest {
+  readonly rules: number;
+  readonly httpStatus: number;
+  readonly limitReqStatus: number;
+  readonly limitConnStatus: number;
+  readonly upstreamStatus: number;
+  readonly connection: number;
+  readonly connectionRequests: number;
+  readonly pid: number;
+}
+
+export class Parked {
+  readonly #pool: EventPool;
+  /** Numbers of a record; whole cache lines. */
+  readonly #length: number;
+  #memory: Int32Array;
+  #used = 0;
+  #freeHead = -1;
+  #freeTail = -1;
+
+  constructor(pool: EventPool, capacity = 1024) {
+    this.#pool = pool;
+    this.#length = Math.ceil((KEYS + 2 * pool.slots) / 16) * 16;
+    this.#memory = new Int32Array(capacity * this.#length);
+  }
+
+  /** @returns the request's record, to set its keys with, and to name it by handleOf() */
+  add(request: PlainRequest, order: number, takenMs: number): number {
+    const at = this.#take();
+    const memory = this.#memory;
+    memory[at + NEXT] = NO_EVENT;
+    memory[at + RULES] = request.rules;
+    memory[at + HTTP_STATUS] = request.httpStatus;
+    memory[at + STATUSES] = request.limitReqStatus | (request.limitConnStatus << CONN_SHIFT);
+    memory[at + UPSTREAM_STATUS] = request.upstreamStatus;
+    memory[at + CONNECTION] = request.connection;
+    memory[at + CONNECTION_REQUESTS] = request.connectionRequests;
+    memory[at + PID] = request.pid;
+    memory[at + ORDER] = order;
+    memory[at + TAKEN_MS] = takenMs;
+    return at;
+  }
+
+  /** Of each of the pool's slots: NO_KEY's -1 for what the rule set has no limit for. */
+  setKey(record: number, position: number, keyId: number, keyLengthBytes: number): void {
+    this.#memory[record + KEYS + 2 * position] = keyId;
+    this.#memory[record + KEYS + 2 * position + 1] = keyLengthBytes;
+  }
+
+  handleOf(record: number): number {
+    return NO_EVENT - 1 - record;
+  }
+
+  next(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + NEXT]!;
+  }
+
+  setNext(handle: number, next: number): void {
+    this.#memory[NO_EVENT - 1 - handle + NEXT] = next;
+  }
+
+  /** Moves the request into the pool. @param ms when it was decided @returns its event */
+  unpark(handle: number, ms: number): number {
+    const pool = this.#pool;
+    const at = NO_EVENT - 1 - handle;
+    const event = pool.take();
+    const memory = this.#memory;
+    pool.loMs[event] = ms;
+    pool.hiMs[event] = ms + 1;
+    pool.estMs[event] = ms;
+    pool.endMs[event] = ms + memory[at + TAKEN_MS]!;
+    pool.rules[event] = memory[at + RULES]!;
+    pool.httpStatus[event] = memory[at + HTTP_STATUS]!;
+    pool.logged[event] = memory[at + STATUSES]! & STATUS_MASK;
+    pool.connLogged[event] = memory[at + STATUSES]! >> CONN_SHIFT;
+    pool.upstreamStatus[event] = memory[at + UPSTREAM_STATUS]!;
+    pool.connection[event] = memory[at + CONNECTION]!;
+    pool.connectionRequests[event] = memory[at + CONNECTION_REQUESTS]!;
+    pool.pid[event] = memory[at + PID]!;
+    pool.order[event] = memory[at + ORDER]!;
+    for (let i = 0; i < pool.slots; i++) {
+      pool.keyId[event + i] = memory[at + KEYS + 2 * i]!;
+      pool.keyLength[event + i] = memory[at + KEYS + 2 * i + 1]!;
+    }
+    this.#release(at);
+    return event;
+  }
+
+  /** Records come back nearly in the order of time, and go out again in that order. */
+  #take(): number {
+    if ((this.#used + 1) * this.#length <= this.#memory.length) {
+      return this.#used++ * this.#length;
+    }
+    const at = this.#freeHead;
+    if (at >= 0) {
+      this.#freeHead = this.#memory[at + NEXT]!;
+      if (this.#freeHead < 0) this.#freeTail = -1;
+      return at;
+    }
+    const longer = new Int32Array(this.#memory.length * 2);
+    longer.set(this.#memory);
+    this.#memory = longer;
+    return this.#used++ * this.#length;
+  }
+
+  #release(at: number): void {
+    const memory = this.#memory;
+    memory[at + NEXT] = -1;
+    if (this.#freeTail >= 0) memory[this.#freeTail + NEXT] = at;
+    else this.#freeHead = at;
+    this.#freeTail = at;
+  }
+}
