@@ -27,6 +27,8 @@ export abstract class ByteRange {
   source: Uint8Array = EMPTY;
   start = 0;
   end = 0;
+  /** The field that this is, whole; -1 for what is found otherwise. */
+  readonly field: number = -1;
 
   /** Finds the value in a line; false when this line does not tell it. Absent values are empty. */
   abstract locate(line: Line): boolean;
@@ -46,20 +48,20 @@ const HYPHEN = 0x2d;
 
 /** The value of a logged variable. */
 export class LoggedField extends ByteRange {
-  private readonly index: number;
+  override readonly field: number;
   private readonly escape: Escape;
   private unescaped = EMPTY;
 
   constructor(index: number, escape: Escape) {
     super();
-    this.index = index;
+    this.field = index;
     this.escape = escape;
   }
 
   locate(line: Line): boolean {
     const { bytes } = line;
-    const start = line.fields.starts[this.index]!;
-    const end = line.fields.ends[this.index]!;
+    const start = line.fields.starts[this.field]!;
+    const end = line.fields.ends[this.field]!;
     if (this.escape === 'none') return this.set(bytes, start, end);
     // A value that is really "-" is logged alike; absent is by far the more common of the two.
     if (this.escape === 'default' && end - start === 1 && bytes[start] === HYPHEN) {

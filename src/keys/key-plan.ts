@@ -27,6 +27,11 @@ export interface KeyPlan {
   readonly out: Uint8Array;
   /** Length of the last key in nginx, where $binary_remote_addr is 4 or 16 bytes, not text. */
   readonly keyLengthBytes: number;
+  /**
+   * The one field that the key follows from, as a place in the format: the same bytes there mean the
+   * same key. -1 when it takes more.
+   */
+  readonly field: number;
 }
 
 export interface MissingFields {
@@ -62,10 +67,12 @@ function explain(expression: string, context: KeyContext, missing: Missing): Mis
 class WrittenKey implements KeyPlan {
   private readonly value: ValueNode;
   private readonly writer = new KeyWriter('text');
+  readonly field: number;
   private readonly line: Line = { bytes: new Uint8Array(0), fields: NO_FIELDS };
 
   constructor(value: ValueNode) {
     this.value = value;
+    this.field = value.field ?? -1;
   }
 
   get out(): Uint8Array {

@@ -11,6 +11,8 @@ import type { KeyWriter } from './key-writer.js';
 export interface ValueNode {
   /** Appends the value for a line; false when this line does not tell it. */
   write(line: Line, out: KeyWriter): boolean;
+  /** The one field that the value follows from, whatever else the line holds; -1 for none. */
+  readonly field?: number;
 }
 
 export class Literal implements ValueNode {
@@ -27,10 +29,12 @@ export class Literal implements ValueNode {
 }
 
 export class RangeValue implements ValueNode {
+  readonly field: number;
   private readonly range: ByteRange;
 
   constructor(range: ByteRange) {
     this.range = range;
+    this.field = range.field;
   }
 
   write(line: Line, out: KeyWriter): boolean {
@@ -43,10 +47,12 @@ export class RangeValue implements ValueNode {
 
 /** $binary_remote_addr, of a logged $remote_addr. */
 export class AddressValue implements ValueNode {
+  readonly field: number;
   private readonly text: ByteRange;
 
   constructor(text: ByteRange) {
     this.text = text;
+    this.field = text.field;
   }
 
   write(line: Line, out: KeyWriter): boolean {

@@ -1,17 +1,31 @@
 /**
- * Lines on their way from the thread that reads them to the one that replays: records of numbers
- * and bytes in a buffer that changes hands.
+ * Lines on their way from the thread that reads them to the one that replays: records in a buffer
+ * that changes hands.
  *
- * A record begins on a multiple of eight: numbers first, then the bytes of its keys, of the line
- * itself where it is needed, and of what was expected where the line could not be read.
+ * A record begins on a multiple of eight bytes, with its length in 32-bit words and its kind. Most
+ * lines make a `plain` record of one cache line: 32-bit integers, but for the time. Others hold all
+ * facts as doubles, and after them the bytes of the line where they are needed. Keys are told by
+ * number (src/keys/key-numbers.ts); a `key` record before the line tells a new one.
  */
+import type { NumberedKeys } from '../keys/key-numbers.js';
 import type { LineFacts } from '../replay/line-facts.js';
 
-export const RECORD_KIND = { access: 0, unparsable: 1, error: 2 } as const;
+export const RECORD_KIND = { plain: 0, access: 1, unparsable: 2, error: 3, key: 4 } as const;
 
-const HEAD_NUMBERS = 18;
-const NUMBERS_PER_KEY = 2;
 const BYTES = Float64Array.BYTES_PER_ELEMENT;
+const WORD_BYTES = Int32Array.BYTES_PER_ELEMENT;
+
+/** Words of a plain record before its keys; its time is a double at PLAIN_TIME. */
+const PLAIN_WORDS = 14;
+const PLAIN_TIME = 4;
+/** Words of another record before its keys; its doubles begin at FACTS. */
+const FULL_WORDS = 32;
+const FACTS = 6;
+const KEY_WORDS = 8;
+/** A key's numbering, and its number and one; 0 for an empty key, -1 for one that is not told. */
+const WORDS_PER_KEY = 2;
+const STATUS_BITS = 10;
+const LIMIT_BITS = 4;
 
 /** Where a line lies in the content of its log. */
 export interface LinePlace {
@@ -23,34 +37,71 @@ const NO_BYTES = new Uint8Array(0);
 
 /** Puts records into one buffer after the other. */
 export class RecordWriter {
-  #numbers = new Float64Array(0);
+  #words = new Int32Array(0);
+  #doubles = new Float64Array(0);
   #bytes = NO_BYTES;
+  /** In words. */
   #at = 0;
-  records = 0;
+  #lastOffset: number;
+
+  /** @param fromOffset where the content begins that lines are read of */
+  constructor(fromOffset: number) {
+    this.#lastOffset = fromOffset;
+  }
 
   /** Goes on in this buffer, from its start. */
   use(buffer: ArrayBuffer): void {
-    this.#numbers = new Float64Array(buffer, 0, Math.floor(buffer.byteLength / BYTES));
+    this.#doubles = new Float64Array(buffer, 0, Math.floor(buffer.byteLength / BYTES));
+    this.#words = new Int32Array(buffer, 0, 2 * this.#doubles.length);
     this.#bytes = new Uint8Array(buffer);
     this.#at = 0;
-    this.records = 0;
   }
 
-  /** Numbers written so far. */
+  /** Words written so far. */
   get used(): number {
     return this.#at;
   }
 
-  /** Bytes that a record takes at most. */
+  /** Bytes that a line's records take at most. */
   static size(facts: LineFacts, rawBytes: number, reasonBytes: number): number {
-    let keyBytes = 0;
-    for (let i = 0; i < facts.keyCount; i++) keyBytes += Math.max(0, facts.keyLengths[i]!);
-    const numbers = HEAD_NUMBERS + NUMBERS_PER_KEY * facts.keyCount;
-    return (numbers + 1) * BYTES + keyBytes + rawBytes + reasonBytes;
+    let bytes = (FULL_WORDS + 4 + WORDS_PER_KEY * facts.keyCount) * WORD_BYTES;
+    for (let i = 0; i < facts.keyCount; i++) {
+      if (facts.isNewKey[i] === 1) bytes += (KEY_WORDS + 2) * WORD_BYTES + facts.keyLengths[i]!;
+    }
+    return bytes + rawBytes + reasonBytes;
   }
 
   fits(sizeBytes: number): boolean {
-    return this.#at * BYTES + sizeBytes <= this.#bytes.length;
+    return this.#at * WORD_BYTES + sizeBytes <= this.#bytes.length;
+  }
+
+  /** A line whose bytes are not needed. */
+  writePlain(place: LinePlace, facts: LineFacts): void {
+    if (!isPlain(facts)) {
+      this.write(RECORD_KIND.access, place, facts, NO_BYTES, 0, 0);
+      return;
+    }
+    this.#writeNewKeys(facts);
+    const start = this.#at;
+    const words = this.#words;
+    words[start + 1] = RECORD_KIND.plain;
+    words[start + 2] = place.nextOffset - this.#lastOffset;
+    words[start + 3] = facts.requestMs;
+    this.#doubles[(start + PLAIN_TIME) >> 1] = facts.endMs;
+    words[start + 6] = facts.upstreamMs;
+    words[start + 7] =
+      facts.httpStatus |
+      (facts.limitReqStatus << STATUS_BITS) |
+      (facts.limitConnStatus << (STATUS_BITS + LIMIT_BITS));
+    words[start + 8] = facts.upstreamStatus;
+    words[start + 9] = facts.connection;
+    words[start + 10] = facts.connectionRequests;
+    words[start + 11] = facts.pid;
+    words[start + 12] = facts.rules;
+    words[start + 13] = facts.keyCount;
+    this.#lastOffset = place.nextOffset;
+    this.#at = this.#writeKeys(facts, start + PLAIN_WORDS);
+    words[start] = this.#at - start;
   }
 
   /** @param raw the line, or nothing of it (rawEnd = rawStart) */
@@ -63,48 +114,67 @@ export class RecordWriter {
     rawEnd: number,
     reason: Uint8Array = NO_BYTES,
   ): void {
-    const numbers = this.#numbers;
+    const isAccess = kind === RECORD_KIND.access;
+    if (isAccess) this.#writeNewKeys(facts);
     const start = this.#at;
-    const keyCount = kind === RECORD_KIND.access ? facts.keyCount : 0;
-    numbers[start + 1] = kind;
-    numbers[start + 2] = place.offset;
-    numbers[start + 3] = place.nextOffset;
-    numbers[start + 4] = rawEnd - rawStart;
-    numbers[start + 5] = reason.length;
-    numbers[start + 6] = facts.endMs;
-    numbers[start + 7] = facts.requestMs;
-    numbers[start + 8] = facts.upstreamMs;
-    numbers[start + 9] = facts.httpStatus;
-    numbers[start + 10] = facts.limitReqStatus;
-    numbers[start + 11] = facts.limitConnStatus;
-    numbers[start + 12] = facts.upstreamStatus;
-    numbers[start + 13] = facts.connection;
-    numbers[start + 14] = facts.connectionRequests;
-    numbers[start + 15] = facts.pid;
-    numbers[start + 16] = facts.rules;
-    numbers[start + 17] = keyCount;
-    let at = start + HEAD_NUMBERS;
-    for (let i = 0; i < keyCount; i++) {
-      numbers[at++] = facts.keyLengths[i]!;
-      numbers[at++] = facts.nodeKeyLengths[i]!;
-    }
-    let byte = this.#copyKeys(facts, keyCount, at * BYTES);
-    byte = copy(this.#bytes, byte, raw, rawStart, rawEnd);
+    const words = this.#words;
+    words[start + 1] = kind;
+    words[start + 2] = isAccess ? facts.keyCount : 0;
+    words[start + 3] = rawEnd - rawStart;
+    words[start + 4] = reason.length;
+    const doubles = this.#doubles;
+    let double = (start + FACTS) >> 1;
+    doubles[double++] = place.offset;
+    doubles[double++] = place.nextOffset;
+    doubles[double++] = facts.endMs;
+    doubles[double++] = facts.requestMs;
+    doubles[double++] = facts.upstreamMs;
+    doubles[double++] = facts.httpStatus;
+    doubles[double++] = facts.limitReqStatus;
+    doubles[double++] = facts.limitConnStatus;
+    doubles[double++] = facts.upstreamStatus;
+    doubles[double++] = facts.connection;
+    doubles[double++] = facts.connectionRequests;
+    doubles[double++] = facts.pid;
+    doubles[double++] = facts.rules;
+    this.#lastOffset = place.nextOffset;
+    const keysEnd = isAccess ? this.#writeKeys(facts, start + FULL_WORDS) : start + FULL_WORDS;
+    let byte = copy(this.#bytes, keysEnd * WORD_BYTES, raw, rawStart, rawEnd);
     byte = copy(this.#bytes, byte, reason, 0, reason.length);
-    this.#at = Math.ceil(byte / BYTES);
-    numbers[start] = this.#at - start;
-    this.records++;
+    this.#at = 2 * Math.ceil(byte / BYTES);
+    words[start] = this.#at - start;
   }
 
-  #copyKeys(facts: LineFacts, keyCount: number, from: number): number {
-    let byte = from;
-    for (let i = 0; i < keyCount; i++) {
+  /** @returns where the next record may begin */
+  #writeKeys(facts: LineFacts, at: number): number {
+    const words = this.#words;
+    let word = at;
+    for (let i = 0; i < facts.keyCount; i++) {
       const length = facts.keyLengths[i]!;
-      if (length <= 0) continue;
-      const start = facts.keyStarts[i]!;
-      byte = copy(this.#bytes, byte, facts.keyBytes, start, start + length);
+      words[word++] = facts.keyNumberings[i]!;
+      words[word++] = length > 0 ? facts.keyIds[i]! + 1 : length;
     }
-    return byte;
+    return word;
+  }
+
+  #writeNewKeys(facts: LineFacts): void {
+    for (let i = 0; i < facts.keyCount; i++) {
+      if (facts.isNewKey[i] === 0) continue;
+      const words = this.#words;
+      const start = this.#at;
+      const length = facts.keyLengths[i]!;
+      const from = facts.keyStarts[i]!;
+      words[start + 1] = RECORD_KIND.key;
+      words[start + 2] = facts.keyNumberings[i]!;
+      words[start + 3] = facts.keyZones[i]!;
+      words[start + 4] = facts.nodeKeyLengths[i]!;
+      words[start + 5] = length;
+      words[start + 6] = facts.keyIds[i]!;
+      const byte = (start + KEY_WORDS) * WORD_BYTES;
+      this.#at =
+        2 * Math.ceil(copy(this.#bytes, byte, facts.keyBytes, from, from + length) / BYTES);
+      words[start] = this.#at - start;
+    }
   }
 }
 
@@ -112,69 +182,143 @@ export class RecordWriter {
 export class RecordReader {
   kind = 0;
   offset = 0;
-  nextOffset = 0;
+  nextOffset: number;
   bytes: Uint8Array = NO_BYTES;
   rawStart = 0;
   rawEnd = 0;
   reasonEnd = 0;
-  #numbers = new Float64Array(0);
+  readonly #keys: NumberedKeys;
+  #words = new Int32Array(0);
+  #doubles = new Float64Array(0);
   #at = 0;
   #next = 0;
   #used = 0;
 
+  /** @param keys takes up the keys that come */
+  constructor(keys: NumberedKeys, fromOffset: number) {
+    this.#keys = keys;
+    this.nextOffset = fromOffset;
+  }
+
+  /** Goes on in this buffer. @param used words of it that hold records */
   use(buffer: ArrayBuffer, used: number): void {
-    this.#numbers = new Float64Array(buffer, 0, Math.floor(buffer.byteLength / BYTES));
+    this.#doubles = new Float64Array(buffer, 0, Math.floor(buffer.byteLength / BYTES));
+    this.#words = new Int32Array(buffer, 0, 2 * this.#doubles.length);
     this.bytes = new Uint8Array(buffer);
     this.#next = 0;
     this.#used = used;
   }
 
-  /** Moves to the next record of the buffer. */
+  /** Moves to the next line of the buffer. */
   next(): boolean {
-    if (this.#next >= this.#used) return false;
-    const numbers = this.#numbers;
-    const at = this.#next;
-    this.#at = at;
-    this.#next = at + numbers[at]!;
-    this.kind = numbers[at + 1]!;
-    this.offset = numbers[at + 2]!;
-    this.nextOffset = numbers[at + 3]!;
-    let byte = (at + HEAD_NUMBERS + NUMBERS_PER_KEY * numbers[at + 17]!) * BYTES;
-    for (let i = 0; i < numbers[at + 17]!; i++) {
-      byte += Math.max(0, numbers[at + HEAD_NUMBERS + NUMBERS_PER_KEY * i]!);
+    const words = this.#words;
+    for (;;) {
+      const at = this.#next;
+      if (at >= this.#used) return false;
+      this.#at = at;
+      this.#next = at + words[at]!;
+      this.kind = words[at + 1]!;
+      if (this.kind === RECORD_KIND.plain) {
+        this.offset = this.nextOffset;
+        this.nextOffset += words[at + 2]!;
+        this.rawStart = 0;
+        this.rawEnd = 0;
+        return true;
+      }
+      if (this.kind !== RECORD_KIND.key) break;
+      this.#takeKey(at);
     }
-    this.rawStart = byte;
-    this.rawEnd = byte + numbers[at + 4]!;
-    this.reasonEnd = this.rawEnd + numbers[at + 5]!;
+    this.#readPlace();
     return true;
   }
 
-  /** Fills the facts from the record; its key bytes stay in the buffer. */
+  /** Fills the facts from an access line's record. */
   read(facts: LineFacts): void {
-    const numbers = this.#numbers;
+    const words = this.#words;
     const at = this.#at;
-    facts.endMs = numbers[at + 6]!;
-    facts.requestMs = numbers[at + 7]!;
-    facts.upstreamMs = numbers[at + 8]!;
-    facts.httpStatus = numbers[at + 9]!;
-    facts.limitReqStatus = numbers[at + 10]!;
-    facts.limitConnStatus = numbers[at + 11]!;
-    facts.upstreamStatus = numbers[at + 12]!;
-    facts.connection = numbers[at + 13]!;
-    facts.connectionRequests = numbers[at + 14]!;
-    facts.pid = numbers[at + 15]!;
-    facts.rules = numbers[at + 16]!;
-    facts.keyCount = numbers[at + 17]!;
-    facts.keyBytes = this.bytes;
-    let byte = (at + HEAD_NUMBERS + NUMBERS_PER_KEY * facts.keyCount) * BYTES;
-    for (let i = 0; i < facts.keyCount; i++) {
-      const length = numbers[at + HEAD_NUMBERS + NUMBERS_PER_KEY * i]!;
-      facts.keyLengths[i] = length;
-      facts.nodeKeyLengths[i] = numbers[at + HEAD_NUMBERS + NUMBERS_PER_KEY * i + 1]!;
-      facts.keyStarts[i] = byte;
-      byte += Math.max(0, length);
+    if (this.kind !== RECORD_KIND.plain) {
+      this.#readFull(facts);
+      return;
+    }
+    facts.requestMs = words[at + 3]!;
+    facts.endMs = this.#doubles[(at + PLAIN_TIME) >> 1]!;
+    facts.upstreamMs = words[at + 6]!;
+    const statuses = words[at + 7]!;
+    facts.httpStatus = statuses & ((1 << STATUS_BITS) - 1);
+    facts.limitReqStatus = (statuses >> STATUS_BITS) & ((1 << LIMIT_BITS) - 1);
+    facts.limitConnStatus = statuses >> (STATUS_BITS + LIMIT_BITS);
+    facts.upstreamStatus = words[at + 8]!;
+    facts.connection = words[at + 9]!;
+    facts.connectionRequests = words[at + 10]!;
+    facts.pid = words[at + 11]!;
+    facts.rules = words[at + 12]!;
+    this.#readKeys(facts, words[at + 13]!, at + PLAIN_WORDS);
+  }
+
+  #readFull(facts: LineFacts): void {
+    const at = this.#at;
+    const doubles = this.#doubles;
+    let double = ((at + FACTS) >> 1) + 2;
+    facts.endMs = doubles[double++]!;
+    facts.requestMs = doubles[double++]!;
+    facts.upstreamMs = doubles[double++]!;
+    facts.httpStatus = doubles[double++]!;
+    facts.limitReqStatus = doubles[double++]!;
+    facts.limitConnStatus = doubles[double++]!;
+    facts.upstreamStatus = doubles[double++]!;
+    facts.connection = doubles[double++]!;
+    facts.connectionRequests = doubles[double++]!;
+    facts.pid = doubles[double++]!;
+    facts.rules = doubles[double++]!;
+    this.#readKeys(facts, this.#words[at + 2]!, at + FULL_WORDS);
+  }
+
+  #readKeys(facts: LineFacts, count: number, at: number): void {
+    const words = this.#words;
+    facts.keyCount = count;
+    facts.hasKeyIds = true;
+    for (let i = 0; i < count; i++) {
+      const number = words[at + WORDS_PER_KEY * i + 1]! - 1;
+      facts.keyLengths[i] = number + 1;
+      if (number < 0) continue;
+      const numbering = words[at + WORDS_PER_KEY * i]!;
+      facts.keyIds[i] = this.#keys.idOf(numbering, number);
+      facts.nodeKeyLengths[i] = this.#keys.nodeLengthOf(numbering, number);
     }
   }
+
+  #takeKey(at: number): void {
+    const words = this.#words;
+    const numbering = words[at + 2]!;
+    const start = (at + KEY_WORDS) * WORD_BYTES;
+    // Numbers begin anew where the reading thread has begun anew.
+    if (words[at + 6] === 0) this.#keys.clear(numbering);
+    this.#keys.add(numbering, words[at + 3]!, this.bytes, start, words[at + 5]!, words[at + 4]!);
+  }
+
+  #readPlace(): void {
+    const at = this.#at;
+    const words = this.#words;
+    this.offset = this.#doubles[(at + FACTS) >> 1]!;
+    this.nextOffset = this.#doubles[((at + FACTS) >> 1) + 1]!;
+    this.rawStart = (at + FULL_WORDS + WORDS_PER_KEY * words[at + 2]!) * WORD_BYTES;
+    this.rawEnd = this.rawStart + words[at + 3]!;
+    this.reasonEnd = this.rawEnd + words[at + 4]!;
+  }
+}
+
+/** Whether all facts but the time fit into a plain record. */
+function isPlain(facts: LineFacts): boolean {
+  return (
+    facts.httpStatus >= 0 &&
+    facts.httpStatus < 1 << STATUS_BITS &&
+    (facts.requestMs | 0) === facts.requestMs &&
+    (facts.upstreamMs | 0) === facts.upstreamMs &&
+    (facts.upstreamStatus | 0) === facts.upstreamStatus &&
+    (facts.connection | 0) === facts.connection &&
+    (facts.connectionRequests | 0) === facts.connectionRequests &&
+    (facts.pid | 0) === facts.pid
+  );
 }
 
 function copy(

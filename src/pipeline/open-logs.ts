@@ -18,6 +18,7 @@ import { AccessFields } from '../replay/access-fields.js';
 import type { ReplaySession } from '../replay/session.js';
 import { headHash } from './known-sources.js';
 import { AccessLane, ErrorLane, type Lane, type LineSink } from './lanes.js';
+import { NumberedKeys } from '../keys/key-numbers.js';
 import { RecordLane, RecordSource } from './record-lane.js';
 import {
   candidateFormats,
@@ -203,6 +204,7 @@ export async function makeLanes(
     const { reading } = options;
     const isKnown = range.toOffset <= range.fromOffset;
     if (!isKnown && reading !== undefined && mayReadApart(file, range, reading.leastBytes)) {
+      const keys = new NumberedKeys(session.generations.zones);
       const source = new RecordSource(
         {
           path,
@@ -211,9 +213,12 @@ export async function makeLanes(
           servers: file.servers,
           ...reading,
         },
+        keys,
         (note) => session.note(note),
       );
-      lanes.push(new RecordLane(path, source, session, sink, file.scanner, clock, errorIndex));
+      lanes.push(
+        new RecordLane(path, source, session, sink, file.scanner, clock, errorIndex, keys),
+      );
       continue;
     }
     const reader = isKnown

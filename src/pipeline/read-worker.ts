@@ -38,19 +38,21 @@ class ReadRun {
   readonly #task: ReadTask;
   readonly #lines: FileLines;
   readonly #extractor: LineExtractor;
-  readonly #writer = new RecordWriter();
+  readonly #writer: RecordWriter;
   readonly #lent: ArrayBuffer[] = [];
   #buffer: ArrayBuffer | undefined;
 
   constructor(task: ReadTask) {
     this.#task = task;
     this.#lines = new FileLines(task.path, task.lines);
+    this.#writer = new RecordWriter(task.lines.fromOffset);
     const generations = new Generations([{ conf: task.conf, sinceMs: null }]);
     this.#extractor = new LineExtractor(
       compileLogFormat(task.format),
       generations,
       task.servers,
       (note) => send({ kind: 'note', note }),
+      new Map(generations.zones.map((zone, i) => [zone.name, i])),
     );
     parentPort!.on('message', (buffer: ArrayBuffer) => this.#lent.push(buffer));
   }
@@ -91,7 +93,8 @@ class ReadRun {
       return this.#put(RECORD_KIND.unparsable, true, latin1('expected a time'));
     }
     this.#extractor.extract(bytes, endMs);
-    return this.#put(RECORD_KIND.access, isLineNeeded(facts, this.#task), NOTHING);
+    const isNeeded = isLineNeeded(facts, this.#task);
+    return this.#put(isNeeded ? RECORD_KIND.access : RECORD_KIND.plain, isNeeded, NOTHING);
   }
 
   #put(kind: number, withLine: boolean, reason: Uint8Array): Promise<void> | undefined {
@@ -111,6 +114,10 @@ class ReadRun {
 
   #write(kind: number, withLine: boolean, reason: Uint8Array): void {
     const lines = this.#lines;
+    if (kind === RECORD_KIND.plain) {
+      this.#writer.writePlain(lines, this.#extractor.facts);
+      return;
+    }
     const { bytes, start } = lines;
     const end = withLine ? lines.end : start;
     this.#writer.write(kind, lines, this.#extractor.facts, bytes, start, end, reason);

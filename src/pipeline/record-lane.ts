@@ -6,6 +6,7 @@ import type { LineScanner } from '../../parsers/access/line-scanner.js';
 import type { LogClock } from '../../parsers/time.js';
 import { InputError, type ExitCode } from '../errors.js';
 import type { LineReader } from '../input/file-lines.js';
+import type { NumberedKeys } from '../keys/key-numbers.js';
 import { AccessFields } from '../replay/access-fields.js';
 import type { AccessFeed } from '../replay/access-feed.js';
 import { LineFacts } from '../replay/line-facts.js';
@@ -20,7 +21,7 @@ const BUFFER_BYTES = 1 << 18;
 
 /** Records of the reading thread, one after the other. */
 export class RecordSource implements LineReader {
-  readonly records = new RecordReader();
+  readonly records: RecordReader;
   unterminatedBytes = 0;
   readonly #worker: Worker;
   readonly #onNote: (note: string) => void;
@@ -31,7 +32,9 @@ export class RecordSource implements LineReader {
   #wake: (() => void) | undefined;
   #nextOffset: number;
 
-  constructor(task: ReadTask, onNote: (note: string) => void) {
+  /** @param keys takes up the keys that the thread tells */
+  constructor(task: ReadTask, keys: NumberedKeys, onNote: (note: string) => void) {
+    this.records = new RecordReader(keys, task.lines.fromOffset);
     this.#onNote = onNote;
     this.#nextOffset = task.lines.fromOffset;
     this.#worker = new Worker(new URL('./read-worker.js', import.meta.url), { workerData: task });
@@ -122,6 +125,7 @@ export class RecordSource implements LineReader {
 
 export class RecordLane extends AccessLane {
   readonly #records: RecordReader;
+  readonly #keys: NumberedKeys;
   readonly #factsFeed: AccessFeed;
   readonly #facts = new LineFacts();
   readonly #scanner: LineScanner;
@@ -134,21 +138,24 @@ export class RecordLane extends AccessLane {
     scanner: LineScanner,
     clock: LogClock,
     index: number,
+    keys: NumberedKeys,
   ) {
     const fields = new AccessFields(scanner);
     super(name, source, session, sink, false, { fields, submit: () => undefined }, clock, index);
     this.#records = source.records;
+    this.#keys = keys;
     this.#scanner = scanner;
     this.#factsFeed = session.factsFeed(fields);
   }
 
   protected override examine(): number {
-    const { kind, bytes, rawStart, rawEnd, reasonEnd } = this.#records;
-    if (kind === RECORD_KIND.access) {
-      this.#records.read(this.#facts);
+    const records = this.#records;
+    if (records.kind <= RECORD_KIND.access) {
+      records.read(this.#facts);
       this.isError = false;
       return this.#facts.endMs;
     }
+    const { kind, bytes, rawStart, rawEnd, reasonEnd } = records;
     if (kind === RECORD_KIND.error) return this.examineErrorLine(bytes, rawStart, rawEnd);
     const reason = Buffer.from(bytes.subarray(rawEnd, reasonEnd)).toString('latin1');
     this.sink.onUnparsable(this, reason, bytes.subarray(rawStart, rawEnd));
@@ -157,12 +164,20 @@ export class RecordLane extends AccessLane {
 
   protected override submit(): void {
     const { bytes, rawStart, rawEnd } = this.#records;
+    const feed = this.#factsFeed;
     if (rawStart === rawEnd) {
-      this.#factsFeed.submit(this.#facts, NOTHING);
-      return;
+      feed.submit(this.#facts, NOTHING);
+    } else if (feed.readsLine(this.#facts)) {
+      this.#scanner.scan(bytes, rawStart, rawEnd);
+      feed.submit(this.#facts, bytes);
+    } else {
+      feed.submitRaw(this.#facts, bytes, rawStart, rawEnd);
     }
-    this.#scanner.scan(bytes, rawStart, rawEnd);
-    this.#factsFeed.submit(this.#facts, bytes);
+  }
+
+  protected override onEnd(): void {
+    super.onEnd();
+    this.#keys.clearAll();
   }
 }
 

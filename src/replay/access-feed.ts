@@ -8,7 +8,8 @@
  *
  * Works on bytes; strings are made for requests that were limited, and where details are asked for.
  */
-import type { AccessFields } from './access-fields.js';
+import { compileLogFormat } from '../../parsers/access/line-scanner.js';
+import { AccessFields } from './access-fields.js';
 import { delayMs } from '../limit-req/arithmetic.js';
 import { FLAG, NO_KEY, UNKNOWN_KEY, WIDE_MS, type ReplayEngine } from './engine.js';
 import type { LineJoin, Seeker } from './line-join.js';
@@ -57,6 +58,12 @@ export class AccessFeed {
   /** Lines submitted so far: their order in this log. */
   order = 0;
   readonly #context: FeedContext;
+  /** The line whose details may be asked for, where it is not scanned. */
+  #raw: Uint8Array = NO_LINE;
+  #rawStart = 0;
+  #rawEnd = 0;
+  /** For such lines: the scanner of `fields` may hold another one. */
+  #ownFields: AccessFields | undefined;
   /** By limit, a keyId and the length of its node's key. */
   readonly #keys = new Int32Array(128);
 
@@ -96,6 +103,21 @@ export class AccessFeed {
     if (!isAudit && rules >= 0) this.#seekLine(event, facts, line);
     this.#context.onSubmit?.(event, line, this.fields);
     engine.submit(event);
+  }
+
+  /** Whether submit() has to be given this line scanned; else submitRaw() does. */
+  readsLine(facts: LineFacts): boolean {
+    const { join, details, isAudit } = this.#context;
+    return details === 'all' || (!isAudit && facts.rules >= 0 && join.waiting > 0);
+  }
+
+  /** Hands a line to the engine that readsLine() has no need of: its details are found when asked. */
+  submitRaw(facts: LineFacts, bytes: Uint8Array, start: number, end: number): void {
+    this.#raw = bytes;
+    this.#rawStart = start;
+    this.#rawEnd = end;
+    this.submit(facts, NO_LINE);
+    this.#raw = NO_LINE;
   }
 
   /**
@@ -184,8 +206,14 @@ export class AccessFeed {
   }
 
   #keepDetails(event: number, line: Uint8Array): void {
-    const { fields } = this;
     this.#context.engine.pool.flags[event]! |= FLAG.detailed;
+    if (this.#raw.length > 0) {
+      this.#ownFields ??= new AccessFields(compileLogFormat(this.fields.scanner.format));
+      const copy = this.#raw.slice(this.#rawStart, this.#rawEnd);
+      this.#context.detailsOf.set(event, new LineDetails(copy, this.#ownFields));
+      return;
+    }
+    const { fields } = this;
     this.#context.detailsOf.set(event, {
       requestId: fields.requestId(line),
       method: fields.method(line),
@@ -366,6 +394,45 @@ export function applyLine(
   }
   return slot;
 }
+
+/** Details of a line, read when they are asked for: few are. */
+class LineDetails implements RequestDetails {
+  readonly #line: Uint8Array;
+  readonly #fields: AccessFields;
+
+  constructor(line: Uint8Array, fields: AccessFields) {
+    this.#line = line;
+    this.#fields = fields;
+  }
+
+  get requestId(): string | null {
+    return this.#scanned().requestId(this.#line);
+  }
+
+  get method(): string {
+    return this.#scanned().method(this.#line);
+  }
+
+  get path(): string {
+    return this.#scanned().path(this.#line);
+  }
+
+  get client(): string {
+    return this.#scanned().client(this.#line);
+  }
+
+  toJSON(): RequestDetails {
+    const { requestId, method, path, client } = this;
+    return { requestId, method, path, client };
+  }
+
+  #scanned(): AccessFields {
+    this.#fields.scanner.scan(this.#line, 0, this.#line.length);
+    return this.#fields;
+  }
+}
+
+const NO_LINE = new Uint8Array(0);
 
 /** Lines of one file in this thread: reads their facts and submits them at once. */
 export class LineFeed {

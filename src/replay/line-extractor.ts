@@ -6,6 +6,7 @@
  */
 import type { LineScanner } from '../../parsers/access/line-scanner.js';
 import type { RuleSet, ServerConf } from '../../parsers/conf/model.js';
+import { KeyNumbering } from '../keys/key-numbers.js';
 import { planKey, type KeyPlan } from '../keys/key-plan.js';
 import { AccessFields } from './access-fields.js';
 import type { Generation } from './generations.js';
@@ -19,6 +20,12 @@ export interface RuleNumbering {
   of(pid: number, ms: number): Generation;
 }
 
+/** How one limit's key is had, for lines that go to another thread. */
+interface NumberedPlan {
+  readonly plan: KeyPlan | null;
+  readonly numbering: KeyNumbering;
+}
+
 export class LineExtractor {
   readonly fields: AccessFields;
   readonly facts = new LineFacts();
@@ -28,18 +35,26 @@ export class LineExtractor {
   readonly #onNote: (note: string) => void;
   readonly #finders: (RuleFinder | undefined)[] = [];
   readonly #plans: ((KeyPlan | null)[] | undefined)[] = [];
+  /** By rule set; used where keys are told by number. */
+  readonly #numberedPlans: (NumberedPlan[] | undefined)[] = [];
+  /** By zone and field. */
+  readonly #numberings = new Map<string, KeyNumbering>();
+  readonly #zoneIndexes: ReadonlyMap<string, number> | null;
 
   /**
    * @param servers names of the servers that write to this file; null when that is not known
    * @param onNote told of a key or a location that this format does not tell
+   * @param zoneIndexes of each zone's name, when keys are to be told by number
    */
   constructor(
     scanner: LineScanner,
     numbering: RuleNumbering,
     servers: readonly string[] | null,
     onNote: (note: string) => void,
+    zoneIndexes: ReadonlyMap<string, number> | null = null,
   ) {
     this.#scanner = scanner;
+    this.#zoneIndexes = zoneIndexes;
     this.#numbering = numbering;
     this.#servers = servers;
     this.#onNote = onNote;
@@ -63,7 +78,92 @@ export class LineExtractor {
     const generation = this.#numbering.of(facts.pid, createdMs);
     facts.rules = this.#finderOf(generation).find(bytes);
     facts.keyCount = 0;
-    if (facts.rules >= 0) this.#setKeys(bytes, generation);
+    if (facts.rules < 0) return;
+    if (this.#zoneIndexes === null) this.#setKeys(bytes, generation);
+    else this.#numberKeys(bytes, generation);
+  }
+
+  /** Sets the keys' numbers, and the bytes of those that have none yet. */
+  #numberKeys(bytes: Uint8Array, generation: Generation): void {
+    const { facts } = this;
+    const { starts, ends } = this.#scanner;
+    const plans = this.#numberedPlans[facts.rules] ?? this.#planNumbers(generation, facts.rules);
+    facts.keyCount = plans.length;
+    let at = 0;
+    for (let i = 0; i < plans.length; i++) {
+      const { plan, numbering } = plans[i]!;
+      facts.isNewKey[i] = 0;
+      if (plan === null) {
+        facts.keyLengths[i] = -1;
+        continue;
+      }
+      const { field } = plan;
+      facts.keyNumberings[i] = numbering.index;
+      facts.keyZones[i] = numbering.zoneIndex;
+      if (field >= 0) {
+        const start = starts[field]!;
+        const known = numbering.find(bytes, start, ends[field]! - start);
+        if (known >= 0) {
+          facts.keyLengths[i] = 1;
+          facts.keyIds[i] = known;
+          continue;
+        }
+      }
+      at = this.#numberKey(bytes, i, plan, numbering, at);
+    }
+  }
+
+  /** @param at bytes of facts.keyBytes in use @returns the same with this key, if it is new */
+  #numberKey(
+    bytes: Uint8Array,
+    position: number,
+    plan: KeyPlan,
+    numbering: KeyNumbering,
+    at: number,
+  ): number {
+    const { facts } = this;
+    const length = plan.evaluate(bytes, this.#scanner);
+    facts.keyLengths[position] = length;
+    if (length <= 0) return at;
+    const { field, keyLengthBytes, out } = plan;
+    const spelling = field >= 0 ? bytes : out;
+    const start = field >= 0 ? this.#scanner.starts[field]! : 0;
+    const spelled = field >= 0 ? this.#scanner.ends[field]! - start : length;
+    const known = field >= 0 ? -1 : numbering.find(spelling, start, spelled);
+    if (known >= 0) {
+      facts.keyIds[position] = known;
+      return at;
+    }
+    if (numbering.isFull) numbering.clear();
+    facts.keyIds[position] = numbering.add(spelling, start, spelled);
+    facts.isNewKey[position] = 1;
+    facts.nodeKeyLengths[position] = keyLengthBytes;
+    facts.keyStarts[position] = at;
+    return this.#keepKey(out, length, at);
+  }
+
+  #keepKey(key: Uint8Array, length: number, at: number): number {
+    if (at + length > this.facts.keyBytes.length) this.#growKeys(at + length);
+    const { keyBytes } = this.facts;
+    for (let k = 0; k < length; k++) keyBytes[at + k] = key[k]!;
+    return at + length;
+  }
+
+  #planNumbers(generation: Generation, rules: number): NumberedPlan[] {
+    const plans = this.#plans[rules] ?? this.#planKeys(generation, rules);
+    const { limits } = this.#numbering.ruleSets[rules]!;
+    const numbered = plans.map((plan, i): NumberedPlan => {
+      const zoneIndex = this.#zoneIndexes!.get(limits[i]!.zone)!;
+      const name = `${zoneIndex} ${plan?.field ?? -1}`;
+      let numbering = this.#numberings.get(name);
+      if (numbering === undefined) {
+        numbering = new KeyNumbering(this.#numberings.size, zoneIndex);
+        this.#numberings.set(name, numbering);
+      }
+      return { plan, numbering };
+    });
+    this.#numberedPlans[rules] = numbered;
+    return numbered;
   }
 
   #setKeys(bytes: Uint8Array, generation: Generation): void {
@@ -78,11 +178,7 @@ export class LineExtractor {
       facts.keyStarts[i] = at;
       if (length <= 0) continue;
       facts.nodeKeyLengths[i] = plan.keyLengthBytes;
-      if (at + length > facts.keyBytes.length) this.#growKeys(at + length);
-      const { out } = plan;
-      const { keyBytes } = facts;
-      for (let k = 0; k < length; k++) keyBytes[at + k] = out[k]!;
-      at += length;
+      at = this.#keepKey(plan.out, length, at);
     }
   }
 

@@ -33,6 +33,10 @@ export class LineFacts {
   keyBytes: Uint8Array = new Uint8Array(FIRST_KEY_BYTES);
   /** Keys are told by their ids in the zones' tables, not by their bytes. */
   hasKeyIds = false;
-  /** Id of each key whose length is above 0. */
+  /** Id of each key whose length is above 0; between threads, its number (src/keys/key-numbers.ts). */
   readonly keyIds = new Int32Array(64);
+  /** Between threads: each key's numbering and zone, and whether its number is new, 1 or 0. */
+  readonly keyNumberings = new Int32Array(64);
+  readonly keyZones = new Int32Array(64);
+  readonly isNewKey = new Uint8Array(64);
 }
