@@ -10,7 +10,7 @@
  * Not here: what is counted of each limit (limit-counter.ts), the tables' columns (rows.ts).
  */
 import { SOURCE, SOURCE_WORDS } from '../attribution/source.js';
-import { FLAG } from '../replay/engine.js';
+import { FLAG, type PlainDecision } from '../replay/engine.js';
 import type { EventPool } from '../replay/event-pool.js';
 import type { WaitingLine } from '../replay/line-join.js';
 import type { ReplaySession } from '../replay/session.js';
@@ -119,6 +119,17 @@ export class Aggregator {
     const deciding = this.#limits.count(event, plan, told);
     if (plan.connNumbers.length > 0) this.#limits.countConnections(event, plan);
     if (source !== SOURCE.none) this.#showExample(event, plan, deciding);
+  }
+
+  /** The same for a request that is no event. */
+  decidePlain(plain: PlainDecision): void {
+    const { ms } = plain;
+    if (this.#lastMs === -Infinity) this.#begin(ms);
+    if (ms >= this.#bucketEndMs) this.#roll(ms);
+    this.#lastMs = ms;
+    const plan = this.#plans.list[plain.rules]!;
+    this.#responses.count(plan.place, plain.httpStatus, SOURCE.none, STATUS.passed);
+    this.#limits.countPlain(plain, plan);
   }
 
   /** Counts an error-log line whose request is in no access log. */

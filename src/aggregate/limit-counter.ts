@@ -7,7 +7,7 @@
  *
  * Not here: when buckets end (aggregator.ts).
  */
-import { FLAG, NO_KEY, UNKNOWN_KEY } from '../replay/engine.js';
+import { FLAG, NO_KEY, type PlainDecision, UNKNOWN_KEY } from '../replay/engine.js';
 import type { EventPool } from '../replay/event-pool.js';
 import type { LimitRow } from '../replay/limit-table.js';
 import type { WaitingLine } from '../replay/line-join.js';
@@ -122,6 +122,22 @@ export class LimitCounter {
     }
     if (deciding >= 0 && isRejected(status)) this.#noteBurst(event, plan, deciding);
     return deciding;
+  }
+
+  /** Counts a request that is no event, with its only limit. */
+  countPlain(plain: PlainDecision, plan: RulePlan): void {
+    const { keyId, connLogged } = plain;
+    const { burstMilliReq, zoneIndex } = plan.limits[0]!;
+    const excess = Math.floor(plain.excessMilliReq);
+    const zone = plan.zoneNumbers[0]!;
+    const isNear = isNearBurst(excess, burstMilliReq);
+    this.#outcomes.measure(plan.limitNumbers[0]!, WORD.passed, excess, isNear, 0);
+    this.#histogram.count(zone, excessFraction(excess, burstMilliReq));
+    this.#states.note(zoneIndex, plain.keyLength);
+    this.#keys[zoneIndex]!.count(keyId, WORD.passed, excess);
+    this.#agreement.count(zone, AGREEMENT.agree);
+    if (connLogged !== STATUS.passed) return;
+    for (const number of plan.connNumbers) this.#outcomes.count(number, WORD.passed);
   }
 
   /** Counts a request that nginx limited somewhere, though its rule set is not known or has no limit. */

@@ -185,6 +185,7 @@ class ImportRun {
       errorLogCount: logs.errors.length + mixed,
       details: 'refused',
       onDecision: (event) => this.#aggregator.decide(event),
+      onPlain: (plain) => this.#aggregator.decidePlain(plain),
       onUnmatchedLine: (line) => this.#aggregator.unmatchedLine(line),
       onMark: (mark, ms) => this.#aggregator.mark(mark, ms, ''),
       onNote: (note) => this.#note(note),

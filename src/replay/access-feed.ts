@@ -127,11 +127,18 @@ export class AccessFeed {
    * @returns false, with nothing changed, when the long way has to be gone
    */
   #park(facts: LineFacts): boolean {
-    const { engine, isAudit, details, join } = this.#context;
+    const { engine, isAudit, details, join, onSubmit } = this.#context;
     const { limitReqStatus, rules, requestMs, endMs } = facts;
     const isPassed = limitReqStatus === STATUS.passed;
     if (!isPassed && (!isDelayed(limitReqStatus) || join.waiting > 0)) return false;
-    if (isAudit || details === 'all' || rules < 0 || requestMs < 0 || isRefusal(facts))
+    if (
+      onSubmit !== undefined ||
+      isAudit ||
+      details === 'all' ||
+      rules < 0 ||
+      requestMs < 0 ||
+      isRefusal(facts)
+    )
       return false;
     if (!this.fields.hasMilliseconds || !isSmall(facts) || this.order > MOST_ORDER) return false;
     const rule = engine.rules[rules]!;

@@ -13,6 +13,7 @@
  * Units: epoch milliseconds, thousandths of a request.
  */
 import { Calendar } from './calendar.js';
+import { DecisionWindow } from './decision-window.js';
 import { EventPool } from './event-pool.js';
 import { KeySweep, NARROW_MS } from './key-sweep.js';
 import { LineOrder } from './line-order.js';
@@ -73,6 +74,18 @@ export interface Waiting {
   readonly ms: number;
 }
 
+/** A request that was let pass by its only limit, as its log says, and as the replay does. */
+export interface PlainDecision {
+  ms: number;
+  rules: number;
+  httpStatus: number;
+  connLogged: number;
+  keyId: number;
+  keyLength: number;
+  /** That of the lookup, as EventPool.excessMilliReq. */
+  excessMilliReq: number;
+}
+
 export interface EngineOptions {
   readonly rules: readonly RuleRow[];
   readonly zones: readonly ZoneReplay[];
@@ -86,6 +99,11 @@ export interface EngineOptions {
   readonly onSettle?: (event: number) => void;
   readonly onControl?: (event: number) => void;
   readonly onDecision: (event: number) => void;
+  /**
+   * Called in place of onDecision for requests with nothing to be told of them but this; the object
+   * is the same each time. Without it all are decided as events.
+   */
+  readonly onPlain?: (plain: PlainDecision) => void;
 }
 
 /** Most limits one rule set can have; nginx has no bound, real configurations have one to four. */
@@ -106,10 +124,19 @@ export class ReplayEngine {
   readonly #windowMs: number;
   /** Last slot of each key's chain inside the window, by zone; -1 for none. */
   #chainEnds: Int32Array[];
-  /** The window: events out of the calendar, in decision order, not judged yet. */
-  #windowHead = -1;
-  #windowTail = -1;
-  #windowCount = 0;
+  /** Out of the calendar, in decision order, not judged yet. */
+  readonly #window = new DecisionWindow();
+  /** The first request of all is settled on the long way: a session begins with it. */
+  #hasSettled = false;
+  readonly #plain: PlainDecision = {
+    ms: 0,
+    rules: 0,
+    httpStatus: 0,
+    connLogged: 0,
+    keyId: 0,
+    keyLength: 0,
+    excessMilliReq: 0,
+  };
   readonly #tied: number[] = [];
   readonly #wides: number[] = [];
   readonly #lines: number[] = [];
@@ -197,31 +224,11 @@ export class ReplayEngine {
     while (calendar.advance(watermarkMs) < watermarkMs) {
       const ms = calendar.cursorMs;
       this.#judgeUntil(ms - this.#windowMs);
-      const head = this.#takeEvents();
+      const head = calendar.takeList();
       if (head !== NO_EVENT) this.#enter(head);
       calendar.cursorMs = ms + 1;
     }
     this.#judgeUntil(watermarkMs - this.#windowMs);
-  }
-
-  /** The events of the cursor's millisecond, linked by `next`; parked requests become events. */
-  #takeEvents(): number {
-    const { pool } = this;
-    const calendar = this.#calendar;
-    let member = calendar.takeList();
-    let first = NO_EVENT;
-    let last = NO_EVENT;
-    while (member !== NO_EVENT) {
-      const next = calendar.next(member);
-      calendar.size--;
-      const event = member >= 0 ? member : this.#parked.unpark(member, calendar.cursorMs);
-      if (last === NO_EVENT) first = event;
-      else pool.next[last] = event;
-      pool.next[event] = NO_EVENT;
-      last = event;
-      member = next;
-    }
-    return first;
   }
 
   /**
@@ -229,9 +236,9 @@ export class ReplayEngine {
    * requests become events by it.
    */
   waiting(): { readonly window: readonly number[]; readonly calendar: readonly Waiting[] } {
-    const { pool } = this;
-    const window: number[] = [];
-    for (let event = this.#windowHead; event >= 0; event = pool.next[event]!) window.push(event);
+    const window = this.#window
+      .entries()
+      .map(({ member }) => (member >= 0 ? member : this.#materialize(member)));
     const calendar = this.#calendar;
     const entries = calendar.entries().map(({ member, ms }): Waiting => {
       return { ms, event: member >= 0 ? member : this.#parked.unpark(member, ms) };
@@ -260,10 +267,15 @@ export class ReplayEngine {
     this.#judgeUntil(Infinity);
   }
 
-  /** Orders the events of one millisecond and appends them to the window. */
-  #enter(head: number): void {
+  /** Orders the members of one millisecond and appends them to the window. */
+  #enter(first: number): void {
     const { pool } = this;
-    if (pool.next[head]! < 0 && !(pool.flags[head]! & FLAG.wide)) {
+    const calendar = this.#calendar;
+    // A session begins with the first request that is settled, which has to be an event for that.
+    const head = this.#hasSettled ? first : this.#unparkList(first);
+    const isWide = head >= 0 && (pool.flags[head]! & FLAG.wide) !== 0;
+    if (!isWide && calendar.next(head) === NO_EVENT) {
+      calendar.size--;
       this.#settle(head);
       this.#append(head);
       return;
@@ -272,23 +284,36 @@ export class ReplayEngine {
     tied.length = 0;
     const wides = this.#wides;
     wides.length = 0;
-    for (let event = head; event >= 0;) {
-      const next = pool.next[event]!;
-      if (pool.flags[event]! & FLAG.wide) wides.push(event);
-      else tied.push(event);
-      event = next;
+    for (let member = head; member !== NO_EVENT; member = calendar.next(member)) {
+      calendar.size--;
+      if (member >= 0 && pool.flags[member]! & FLAG.wide) wides.push(member);
+      else tied.push(member);
     }
     let lines = 0;
-    for (const event of tied) {
-      this.#settle(event);
-      if (isLimitedLine(pool, event)) lines++;
+    for (let i = 0; i < tied.length; i++) {
+      this.#settle(tied[i]!);
+      if (this.#isLimitedLine(tied[i]!)) lines++;
     }
     if (wides.length > 0) lines += this.#openWides(wides, tied);
     if (tied.length > 1) {
       this.#sortTies(tied);
       if (lines > 0 && !this.#options.isAudit) this.#weaveLines(tied);
     }
-    for (const event of tied) this.#append(event);
+    for (let i = 0; i < tied.length; i++) this.#append(tied[i]!);
+  }
+
+  /** Makes events of all members of a list of the cursor's millisecond. @returns the list */
+  #unparkList(head: number): number {
+    const { pool } = this;
+    const calendar = this.#calendar;
+    const events: number[] = [];
+    for (let member = head; member !== NO_EVENT; member = calendar.next(member))
+      events.push(member);
+    for (const [i, member] of events.entries()) {
+      if (member < 0) events[i] = this.#parked.unpark(member, calendar.cursorMs);
+    }
+    for (const [i, event] of events.entries()) pool.next[event] = events[i + 1] ?? NO_EVENT;
+    return events[0]!;
   }
 
   /** Ties are few and mostly in order already. */
@@ -305,11 +330,14 @@ export class ReplayEngine {
     }
   }
 
+  /** A parked request has nothing that is left to be found out. */
   #settle(event: number): void {
+    if (event < 0) return;
     const { pool } = this;
     const settled = FLAG.control | FLAG.settled;
     if (pool.flags[event]! & settled) return;
     pool.flags[event]! |= FLAG.settled;
+    this.#hasSettled = true;
     this.#options.onSettle?.(event);
   }
 
@@ -320,13 +348,12 @@ export class ReplayEngine {
    * @returns how many of these left a line
    */
   #openWides(wides: readonly number[], tied: number[]): number {
-    const { pool } = this;
     let lines = 0;
     for (const event of wides) {
       this.#settle(event);
       if (!this.#openWide(event)) continue;
       tied.push(event);
-      if (isLimitedLine(pool, event)) lines++;
+      if (this.#isLimitedLine(event)) lines++;
     }
     return lines;
   }
@@ -368,12 +395,33 @@ export class ReplayEngine {
 
   /** Accept order: what is left to order requests of one millisecond when nothing else does. */
   readonly #compare = (a: number, b: number): number => {
-    const { pool } = this;
-    const byConnection = pool.connection[a]! - pool.connection[b]!;
+    const byConnection = this.#connectionOf(a) - this.#connectionOf(b);
     if (byConnection !== 0) return byConnection;
-    const byRequest = pool.connectionRequests[a]! - pool.connectionRequests[b]!;
-    return byRequest !== 0 ? byRequest : pool.order[a]! - pool.order[b]!;
+    const byRequest = this.#connectionRequestsOf(a) - this.#connectionRequestsOf(b);
+    return byRequest !== 0 ? byRequest : this.#orderOf(a) - this.#orderOf(b);
   };
+
+  #connectionOf(member: number): number {
+    return member >= 0 ? this.pool.connection[member]! : this.#parked.connectionOf(member);
+  }
+
+  #connectionRequestsOf(member: number): number {
+    if (member < 0) return this.#parked.connectionRequestsOf(member);
+    return this.pool.connectionRequests[member]!;
+  }
+
+  #orderOf(member: number): number {
+    return member >= 0 ? this.pool.order[member]! : this.#parked.orderOf(member);
+  }
+
+  #loggedOf(member: number): number {
+    return member >= 0 ? this.pool.logged[member]! : this.#parked.limitReqStatusOf(member);
+  }
+
+  #isLimitedLine(member: number): boolean {
+    const logged = this.#loggedOf(member);
+    return isRejected(logged) || isDelayed(logged);
+  }
 
   /**
    * Orders the lines among ties as the error log does, and puts requests without a line before
@@ -381,17 +429,16 @@ export class ReplayEngine {
    * one connection the order of the requests stands.
    */
   #weaveLines(tied: number[]): void {
-    const { pool } = this;
     const lines = this.#lines;
     lines.length = 0;
     let others = 0;
-    for (const event of tied) {
-      if (isLimitedLine(pool, event)) lines.push(event);
-      else tied[others++] = event;
+    for (let i = 0; i < tied.length; i++) {
+      const member = tied[i]!;
+      if (this.#isLimitedLine(member)) lines.push(member);
+      else tied[others++] = member;
     }
-    tied.length = others;
-    lines.sort(this.#compareLines);
-    for (const line of lines) tied.push(line);
+    if (lines.length > 1) lines.sort(this.#compareLines);
+    for (let i = 0; i < lines.length; i++) tied[others + i] = lines[i]!;
     // On one connection a request may have come after a line all the same.
     for (let i = others - 1; i >= 0; i--) {
       const gap = this.#lastLineBefore(tied[i]!, lines);
@@ -400,33 +447,41 @@ export class ReplayEngine {
   }
 
   readonly #compareLines = (a: number, b: number): number => {
-    const { pool } = this;
-    const rankA = lineRank(pool, a);
-    const rankB = lineRank(pool, b);
-    if (rankA === rankB) return rankOf(pool, a) - rankOf(pool, b);
+    const rankA = this.#lineRank(a);
+    const rankB = this.#lineRank(b);
+    // Within a millisecond delayed requests come before rejected ones, where no line says otherwise.
+    if (rankA === rankB) return this.#rejectedRank(a) - this.#rejectedRank(b);
     return rankA < rankB ? -1 : 1;
   };
 
+  /** Its line's rank; a rejected request whose line was not found came when there was no more room. */
+  #lineRank(member: number): number {
+    const rank = member >= 0 ? this.pool.errorRank[member]! : -1;
+    return rank < 0 && isRejected(this.#loggedOf(member)) ? Infinity : rank;
+  }
+
+  #rejectedRank(member: number): number {
+    return isRejected(this.#loggedOf(member)) ? 1 : 0;
+  }
+
   /** How many lines there are up to the last one of an earlier request on the event's connection. */
-  #lastLineBefore(event: number, lines: readonly number[]): number {
-    const { pool } = this;
-    const connection = pool.connection[event]!;
+  #lastLineBefore(member: number, lines: readonly number[]): number {
+    const connection = this.#connectionOf(member);
     if (connection < 0) return 0;
+    const requests = this.#connectionRequestsOf(member);
     for (let i = lines.length - 1; i >= 0; i--) {
       const line = lines[i]!;
-      const isEarlier = pool.connectionRequests[line]! < pool.connectionRequests[event]!;
-      if (isEarlier && pool.connection[line] === connection) return i + 1;
+      const isEarlier = this.#connectionRequestsOf(line) < requests;
+      if (isEarlier && this.#connectionOf(line) === connection) return i + 1;
     }
     return 0;
   }
 
-  #append(event: number): void {
+  #append(member: number): void {
+    if (member < 0 && this.#appendPlain(member)) return;
     const { pool } = this;
-    pool.next[event] = -1;
-    if (this.#windowTail >= 0) pool.next[this.#windowTail] = event;
-    else this.#windowHead = event;
-    this.#windowTail = event;
-    this.#windowCount++;
+    const event = member >= 0 ? member : this.#settledEvent(member, this.#calendar.cursorMs);
+    this.#window.push(event, pool.estMs[event]!);
     const rules = pool.rules[event]!;
     if (rules < 0) return;
     const { limits } = this.rules[rules]!;
@@ -436,7 +491,7 @@ export class ReplayEngine {
       if (key < 0) continue;
       const ends = this.#endsFor(limits[i]!.zoneIndex, key);
       const end = ends[key]!;
-      if (end >= 0) pool.nextInKey[end] = base + i;
+      if (end !== NO_EVENT) pool.nextInKey[end >= 0 ? end : this.#materialize(end)] = base + i;
       ends[key] = base + i;
     }
   }
@@ -454,11 +509,11 @@ export class ReplayEngine {
 
   #judgeUntil(limitMs: number): void {
     const { pool } = this;
-    while (this.#windowHead >= 0 && pool.estMs[this.#windowHead]! < limitMs) {
-      const event = this.#windowHead;
-      this.#windowHead = pool.next[event]!;
-      if (this.#windowHead < 0) this.#windowTail = -1;
-      this.#windowCount--;
+    const window = this.#window;
+    for (let ms = window.firstMs; ms < limitMs; ms = window.firstMs) {
+      const member = window.shift();
+      if (member < 0 && this.#passPlain(member, ms)) continue;
+      const event = member >= 0 ? member : this.#asEvent(member, ms);
       if (pool.flags[event]! & FLAG.control) {
         this.#options.onControl?.(event);
       } else {
@@ -468,6 +523,88 @@ export class ReplayEngine {
       }
       pool.release(event);
     }
+  }
+
+  /**
+   * Appends a parked request as it is, when nobody of its key is in the window and it was let pass by
+   * a rule set with one limit.
+   *
+   * @returns false, with nothing changed, when it has to be an event
+   */
+  #appendPlain(handle: number): boolean {
+    if (this.#options.onPlain === undefined || !this.#hasSettled) return false;
+    const parked = this.#parked;
+    if (parked.limitReqStatusOf(handle) !== STATUS.passed) return false;
+    const { limits } = this.rules[parked.rulesOf(handle)]!;
+    if (limits.length !== 1) return false;
+    const key = parked.keyOf(handle);
+    if (key < 0) return false;
+    const ends = this.#endsFor(limits[0]!.zoneIndex, key);
+    if (ends[key] !== NO_EVENT) return false;
+    ends[key] = handle;
+    parked.setNext(handle, this.#window.push(handle, this.#calendar.cursorMs));
+    return true;
+  }
+
+  #settledEvent(handle: number, ms: number): number {
+    const event = this.#parked.unpark(handle, ms);
+    this.pool.flags[event]! |= FLAG.settled;
+    return event;
+  }
+
+  /** Makes an event of a parked request in the window. */
+  #materialize(handle: number): number {
+    const place = this.#parked.next(handle);
+    const event = this.#asEvent(handle, this.#window.msAt(place));
+    this.#window.replace(place, event);
+    return event;
+  }
+
+  /** Makes an event of a parked request that has been in the window, and its key's only one. */
+  #asEvent(handle: number, ms: number): number {
+    const event = this.#settledEvent(handle, ms);
+    const { pool } = this;
+    const { zoneIndex } = this.rules[pool.rules[event]!]!.limits[0]!;
+    this.#chainEnds[zoneIndex]![pool.keyId[event]!] = event;
+    return event;
+  }
+
+  /**
+   * Judges a parked request without making an event of it: nobody of its key is near.
+   *
+   * @returns false, with nothing changed, when that is not enough
+   */
+  #passPlain(handle: number, ms: number): boolean {
+    const parked = this.#parked;
+    const rules = parked.rulesOf(handle);
+    const limit = this.rules[rules]!.limits[0]!;
+    const { zone, zoneIndex } = limit;
+    const { memory } = zone;
+    if (zone.openSlots.size > 0 || ms < zone.warmUntilMs) return false;
+    const key = parked.keyOf(handle);
+    let node = memory.find(key);
+    if (zone.hasShadow(key)) return false;
+    if (node < 0) {
+      // With pages to spare and none evicted so far there is nothing to know of a new node.
+      if (zone.counts.evictions > 0 || memory.pagesFree === 0) return false;
+      node = zone.locate(key, parked.keyLengthOf(handle), ms, true);
+    } else if (zone.counts.evictions > 0 && zone.isNearEviction(node, ms)) return false;
+    const excess = this.#sweep.passAlone(zone, node, ms, limit);
+    if (excess < 0) return false;
+    memory.touch(node);
+    const plain = this.#plain;
+    plain.ms = ms;
+    plain.rules = rules;
+    plain.httpStatus = parked.httpStatusOf(handle);
+    plain.connLogged = parked.limitConnStatusOf(handle);
+    plain.keyId = key;
+    plain.keyLength = parked.keyLengthOf(handle);
+    plain.excessMilliReq = excess;
+    this.#options.onPlain!(plain);
+    this.#chainEnds[zoneIndex]![key] = NO_EVENT;
+    zone.keys.release(key);
+    parked.release(handle);
+    return true;
   }
 
   #decide(event: number): void {
@@ -573,10 +710,10 @@ export class ReplayEngine {
 
   /** A flood can push a key out between two of its requests, if the window holds enough others. */
   #mayPushOut(zone: ZoneReplay, keyLengthBytes: number): boolean {
-    if (this.#windowCount < LEAST_FLOOD) return false;
+    if (this.#window.size < LEAST_FLOOD) return false;
     const { memory, counts } = zone;
     const most = counts.evictions > 0 ? memory.nodes : memory.capacityNodes(keyLengthBytes);
-    return this.#windowCount >= most;
+    return this.#window.size >= most;
   }
 
   /** What happened where the log tells, else what the model says. */
@@ -635,21 +772,6 @@ export class ReplayEngine {
       limits[i]!.zone.keys.release(key);
     }
   }
-}
-
-/** Its line's rank; a rejected request whose line was not found came when there was no more room. */
-function lineRank(pool: EventPool, event: number): number {
-  const rank = pool.errorRank[event]!;
-  return rank < 0 && isRejected(pool.logged[event]!) ? Infinity : rank;
-}
-
-/** Within a millisecond delayed requests come before rejected ones, where no line says otherwise. */
-function rankOf(pool: EventPool, event: number): number {
-  return isRejected(pool.logged[event]!) ? 1 : 0;
-}
-
-function isLimitedLine(pool: EventPool, event: number): boolean {
-  return isRejected(pool.logged[event]!) || isDelayed(pool.logged[event]!);
 }
 
 /** Takes an element out and puts it behind another one further on. */

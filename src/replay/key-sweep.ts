@@ -546,6 +546,39 @@ export class KeySweep {
     return true;
   }
 
+  /**
+   * The same for a request decided at `now` or in the millisecond behind it, that is no event.
+   *
+   * @returns the excess that EventPool.excessMilliReq would hold; -1, with nothing changed, when it
+   *   takes more than that
+   */
+  passAlone(zone: ZoneReplay, node: number, now: number, limit: LimitRow): number {
+    const { memory } = zone;
+    const { rateMilliRps, burstMilliReq, delayMilliReq } = limit;
+    const oldRate = zone.rate[node]!;
+    if (oldRate !== rateMilliRps && oldRate !== 0) return -1;
+    const rate = rateMilliRps / 1000;
+    const last = memory.lastMs[node]!;
+    const truncation = rateMilliRps % 1000 === 0 ? 0 : 1;
+    const zoneLow = zone.low[node]!;
+    const zoneHigh = zone.high[node]!;
+    const ms = elapsedMs(last, now);
+    const low = Math.max(0, zoneLow - rate * elapsedMs(last, now + 1) + ONE_REQUEST);
+    const high = Math.max(0, zoneHigh - rate * ms + ONE_REQUEST + truncation);
+    if (high > burstMilliReq || high > delayMilliReq) return -1;
+    const charged = excessAfter(memory.excessMilliReq[node]!, last, rateMilliRps, now);
+    let excess = charged;
+    if (excess < low) excess = Math.ceil(low);
+    if (excess > high) excess = Math.floor(high);
+    zone.low[node] = Math.max(zoneLow - rate * ms + ONE_REQUEST, 0);
+    zone.high[node] = Math.max(zoneHigh - rate * ms + ONE_REQUEST + truncation, rate);
+    zone.rate[node] = rateMilliRps;
+    memory.excessMilliReq[node] = charged;
+    memory.lastMs[node] = lastAfter(last, now);
+    const shown = Math.min(Math.max(excess, Math.ceil(low)), Math.floor(high));
+    return shown < low ? low : shown;
+  }
+
   /** Charges an open request, once all of its limits have let it pass. */
   chargeLater(zone: ZoneReplay, node: number, event: number, limit: LimitRow): void {
     const pool = this.#pool;

@@ -85,6 +85,44 @@ export class Parked {
     return NO_EVENT - 1 - record;
   }
 
+  rulesOf(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + RULES]!;
+  }
+
+  httpStatusOf(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + HTTP_STATUS]!;
+  }
+
+  limitReqStatusOf(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + STATUSES]! & STATUS_MASK;
+  }
+
+  limitConnStatusOf(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + STATUSES]! >> CONN_SHIFT;
+  }
+
+  /** Its first limit's key. */
+  keyOf(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + KEYS]!;
+  }
+
+  keyLengthOf(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + KEYS + 1]!;
+  }
+
+  connectionOf(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + CONNECTION]!;
+  }
+
+  connectionRequestsOf(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + CONNECTION_REQUESTS]!;
+  }
+
+  orderOf(handle: number): number {
+    return this.#memory[NO_EVENT - 1 - handle + ORDER]!;
+  }
+
+  /** The member behind it in its list; whatever setNext() was given last. */
   next(handle: number): number {
     return this.#memory[NO_EVENT - 1 - handle + NEXT]!;
   }
@@ -116,7 +154,7 @@ export class Parked {
       pool.keyId[event + i] = memory[at + KEYS + 2 * i]!;
       pool.keyLength[event + i] = memory[at + KEYS + 2 * i + 1]!;
     }
-    this.#release(at);
+    this.release(handle);
     return event;
   }
 
@@ -137,7 +175,9 @@ export class Parked {
     return this.#used++ * this.#length;
   }
 
-  #release(at: number): void {
+  /** The request has been decided. */
+  release(handle: number): void {
+    const at = NO_EVENT - 1 - handle;
     const memory = this.#memory;
     memory[at + NEXT] = -1;
     if (this.#freeTail >= 0) memory[this.#freeTail + NEXT] = at;

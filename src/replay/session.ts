@@ -16,7 +16,7 @@ import {
   type RequestDetails,
 } from './access-feed.js';
 import type { AccessFields } from './access-fields.js';
-import { FLAG, ReplayEngine } from './engine.js';
+import { FLAG, type PlainDecision, ReplayEngine } from './engine.js';
 import { LineExtractor } from './line-extractor.js';
 import { ErrorEvents, judgeByLine } from './error-events.js';
 import { ErrorFeed } from './error-feed.js';
@@ -46,6 +46,8 @@ export interface SessionOptions {
   /** Sees the line of each request while it stands in its scanner; see AccessFeed.submit(). */
   readonly onSubmit?: FeedContext['onSubmit'];
   readonly onDecision: (event: number) => void;
+  /** In place of onDecision for requests with nothing else to be told; see EngineOptions.onPlain. */
+  readonly onPlain?: (plain: PlainDecision) => void;
   /** A limiting or delaying line whose request is in no access log. */
   readonly onUnmatchedLine: (line: WaitingLine) => void;
   readonly onMark: (mark: string, ms: number) => void;
@@ -94,6 +96,7 @@ export class ReplaySession {
       onSettle: (event) => this.#settle(event),
       onControl: () => this.#restart(),
       onDecision: (event) => this.#decided(event),
+      ...(options.onPlain === undefined ? {} : { onPlain: options.onPlain }),
     });
     const zones = new Set(this.generations.zones.map((zone) => zone.name));
     const errorEvents = options.isErrorLogAlone === true ? this.#makeErrorEvents() : undefined;
