@@ -31,6 +31,7 @@ export interface WebhookOptions {
   readonly mostWaiting?: number;
   readonly firstWaitMs?: number;
   readonly random?: () => number;
+  readonly wait?: (ms: number, signal: AbortSignal) => Promise<unknown>;
   readonly now?: () => number;
 }
 
@@ -51,6 +52,7 @@ export class WebhookSender {
       mostWaiting: MOST_WAITING,
       firstWaitMs: FIRST_WAIT_MS,
       random: Math.random,
+      wait: (ms, signal) => delay(ms, undefined, { signal }),
       now: Date.now,
       ...options,
     };
@@ -123,11 +125,11 @@ export class WebhookSender {
   }
 
   async #wait(result: PostResult & { isTaken: false }, failures: number): Promise<void> {
-    const { firstWaitMs, random } = this.#options;
+    const { firstWaitMs, random, wait } = this.#options;
     const longest = Math.min(LONGEST_WAIT_MS, firstWaitMs * 2 ** Math.min(failures - 1, 30));
     // Shortened at random, so that several daemons do not come back in step.
     const ms = Math.max(result.retryAfterMs ?? 0, longest * (1 - random() / 2));
-    await delay(ms, undefined, { signal: this.#stop.signal }).catch(() => undefined);
+    await wait(ms, this.#stop.signal).catch(() => undefined);
   }
 }
 
