@@ -125,8 +125,7 @@ function withoutNames(rows: StoredRows): StoredRows {
   const sums = new Map<string, number>();
   for (const row of rows['line_counts'] ?? []) {
     const { key, lines } = JSON.parse(row) as { key: string; lines: number };
-    const { source: _, ...rest } = JSON.parse(key) as Record<string, unknown>;
-    const anonymous = JSON.stringify(rest);
+    const anonymous = JSON.stringify({ ...(JSON.parse(key) as object), source: '' });
     sums.set(anonymous, (sums.get(anonymous) ?? 0) + lines);
   }
   const counts = [...sums].map(([key, lines]) => JSON.stringify({ key, lines }));
