@@ -63,7 +63,8 @@ export function loginOf({ headers, query }: HttpRequest): Login {
   }
   const header = (name: string): string | undefined => {
     const value = headers[name];
-    return typeof value === 'string' ? value : undefined;
+    // Node reads headers as latin1; clients write them as UTF-8.
+    return typeof value === 'string' ? Buffer.from(value, 'latin1').toString() : undefined;
   };
   return {
     user: header('x-clickhouse-user') ?? query.get('user') ?? 'default',

@@ -116,7 +116,8 @@ async function packed(asked: ClickHouseRequest, format: string, bytes: Buffer): 
     ...(asked.queryId === undefined ? {} : { 'X-ClickHouse-Query-Id': asked.queryId }),
   };
   const type = TYPES[format] ?? 'text/plain; charset=UTF-8';
-  if (!asked.wantsGzip) return { type, body: bytes, headers };
+  // Clients tell an empty result by its length.
+  if (!asked.wantsGzip || bytes.length === 0) return { type, body: bytes, headers };
   return { type, body: await pack(bytes), headers: { ...headers, 'Content-Encoding': 'gzip' } };
 }
 
