@@ -18,6 +18,7 @@ import { ReplaySession } from '../replay/session.js';
 import type { SessionState } from '../replay/session-state.js';
 import type { Store } from '../store/store.js';
 import type { Checkpoint, Intent, SourceProgress } from '../store/write-ahead.js';
+import { refuseUnfinishedDaemon } from './daemon-step.js';
 import type { DeadLetters } from './dead-letters.js';
 import { intentRanges, planNew, planResumed, without, type ImportPlan } from './import-plan.js';
 import { contentBefore, headHash, type KnownRange } from './known-sources.js';
@@ -85,6 +86,7 @@ export async function importLogs(
   store: Store,
   options: ImportOptions,
 ): Promise<ImportResult> {
+  await refuseUnfinishedDaemon(store, options.instance);
   const pending = await store.pendingIntent(options.instance);
   if (pending === undefined) return importNew(logs, store, options);
   options.onNote(
