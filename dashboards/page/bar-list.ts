@@ -2,8 +2,9 @@
  * Horizontal bars, one for each name, of parts that add up.
  */
 import { colourName, cssColour } from './colours.js';
-import { element, visible } from './elements.js';
+import { element } from './elements.js';
 import { formatNumber, unitOf } from './units.js';
+import { visible } from './visible-text.js';
 import type { PanelAnswer, PanelInfo } from './wire.js';
 
 export interface BarListOptions {

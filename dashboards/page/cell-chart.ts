@@ -4,10 +4,11 @@
 import type { Unit } from '../catalogue/panel.js';
 import { ChartFrame, type TooltipLine, type UPlot } from './chart-frame.js';
 import { cssColour, stateColourName } from './colours.js';
-import { element, visible } from './elements.js';
+import { element } from './elements.js';
 import { formatNumber } from './units.js';
 import type { Mark, PanelInfo } from './wire.js';
 import type { Series, SeriesData } from './series-data.js';
+import { visible } from './visible-text.js';
 
 export interface CellChartOptions {
   readonly host: HTMLElement;

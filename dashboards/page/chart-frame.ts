@@ -6,8 +6,9 @@
  */
 import type UPlot from 'uplot';
 import { cssColour } from './colours.js';
-import { element, visible } from './elements.js';
+import { element } from './elements.js';
 import { formatTime } from './units.js';
+import { visible } from './visible-text.js';
 import type { Mark } from './wire.js';
 
 export type { UPlot };

@@ -1,9 +1,10 @@
 /**
  * A table that can be sorted by each of its columns, with links where a row leads somewhere.
  */
-import { element, visible } from './elements.js';
+import { element } from './elements.js';
 import { stateText } from './cell-chart.js';
 import { formatCell, unitOf } from './units.js';
+import { visible } from './visible-text.js';
 import type { Cell, Column, PanelAnswer, PanelInfo } from './wire.js';
 
 export type Row = readonly Cell[];

@@ -2,9 +2,10 @@
  * Why one request was limited: what is kept of it, the sums, and the way back to its key.
  */
 import { ask, ApiError } from './api-client.js';
-import { element, visible } from './elements.js';
+import { element } from './elements.js';
 import { formatTime } from './units.js';
 import { addressOf, valueOf, type ViewState } from './url-state.js';
+import { visible } from './visible-text.js';
 import type { ExampleAnswer, ExampleInfo } from './wire.js';
 
 const AROUND_MS = 10 * 60_000;

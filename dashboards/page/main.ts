@@ -22,7 +22,7 @@ async function start(): Promise<void> {
   function show(): void {
     const state = parseState(location.pathname, location.search);
     keepTimeInNavigation(state);
-    view.show(state).catch(fail);
+    void view.show(state);
   }
 
   function go(address: string): void {
@@ -79,18 +79,21 @@ function showTheme(view: View): void {
 function follow(view: View): void {
   let known: string | undefined;
   let announcedMs = 0;
+  let wasLost = false;
   listen({
     onConnection: (isConnected) => {
       byId('freshness').dataset['live'] = String(isConnected);
       byId('freshness').title = isConnected ? 'New data is shown as it comes' : 'Not connected';
+      if (isConnected && wasLost) void view.refresh();
+      wasLost = !isConnected;
     },
     onVersion: (version) => {
       if (known !== undefined && known !== version) {
-        view.refresh().catch(fail);
+        void view.refresh();
         if (Date.now() - announcedMs > LEAST_ANNOUNCED_MS) {
           announcedMs = Date.now();
-          byId('announcement').textContent =
-            `New data at ${new Date().toISOString().slice(11, 19)} UTC`;
+          const time = new Date().toISOString().slice(11, 19);
+          byId('announcement').textContent = `New data at ${time} UTC`;
         }
       }
       known = version;

@@ -88,6 +88,8 @@ export class PanelView {
     this.#context = context;
     this.#asking?.abort();
     this.#isStale = true;
+    // What stands there is of another time, seen or not.
+    this.node.setAttribute('aria-busy', 'true');
     this.#showDownloads(context);
     if (this.#isInView) void this.#load();
   }

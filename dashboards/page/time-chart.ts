@@ -4,9 +4,10 @@
 import type { Unit } from '../catalogue/panel.js';
 import { ChartFrame, type TooltipLine, type UPlot } from './chart-frame.js';
 import { colourName, cssColour } from './colours.js';
-import { element, visible } from './elements.js';
+import { element } from './elements.js';
 import { stacked, type Series, type SeriesData } from './series-data.js';
 import { formatNumber, formatTick } from './units.js';
+import { visible } from './visible-text.js';
 import type { Mark, PanelInfo } from './wire.js';
 
 const MOST_TOOLTIP_LINES = 12;

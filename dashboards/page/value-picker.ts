@@ -1,8 +1,9 @@
 /**
  * Chooses values of a variable: several from a list that can be searched, or one that may be typed.
  */
-import { element, visible } from './elements.js';
+import { element } from './elements.js';
 import { nameOf, valueOf } from './url-state.js';
+import { visible } from './visible-text.js';
 import type { VariableInfo, VariableOption } from './wire.js';
 
 type Choose = (values: readonly string[]) => void;

@@ -2,15 +2,16 @@
  * The panels of one dashboard, in one time, with one choice of values; and what moves them on: the
  * address, news of the store, panels that come into view.
  */
-import { ask } from './api-client.js';
+import { ask, ApiError } from './api-client.js';
 import { DrillDowns } from './drill-down.js';
-import { byId, element, visible } from './elements.js';
+import { byId, element } from './elements.js';
 import { exampleView } from './example-view.js';
 import { Filters } from './filters.js';
 import { PanelView, type PanelContext } from './panel-view.js';
 import { defaultRange, resolve, type Span } from './time-range.js';
 import { formatTime } from './units.js';
 import { HOME, queryOf, withValues, type ViewState } from './url-state.js';
+import { visible } from './visible-text.js';
 import type {
   AnnotationsAnswer,
   CatalogueAnswer,
@@ -69,29 +70,34 @@ export class View {
     );
   }
 
-  /** Shows what an address says. @throws ApiError */
+  /** Shows what an address says, or why it can't. */
   async show(state: ViewState): Promise<void> {
     const turn = ++this.#turn;
     this.#state = state;
-    const isExample = state.page === 'example';
-    byId('filters').hidden = isExample;
-    if (isExample) {
-      await this.#showExample(state, turn);
-      return;
+    byId('panels').setAttribute('aria-busy', 'true');
+    byId('filters').hidden = state.page === 'example';
+    try {
+      if (state.page === 'example') await this.#showExample(state, turn);
+      else await this.#showDashboard(state, turn);
+    } catch (error) {
+      if (turn === this.#turn) this.#fail(error);
     }
-    const dashboard = this.#dashboardOf(state.page);
-    if (this.#page !== dashboard.name) this.#lay(dashboard);
-    const context = await this.#context(state, dashboard, turn);
-    if (context === undefined) return;
-    for (const panel of this.#panels) panel.show(context);
+    if (turn === this.#turn) byId('panels').setAttribute('aria-busy', 'false');
   }
 
-  /** There are new rows in the store. */
+  /** There are new rows in the store, or it answers again. */
   async refresh(): Promise<void> {
     const state = this.#state;
     if (state === undefined || state.page === 'example') return;
+    if (this.#page === undefined) {
+      await this.show(state);
+      return;
+    }
     const turn = ++this.#turn;
-    const context = await this.#context(state, this.#dashboardOf(state.page), turn);
+    // What stands there is still right as far as it goes.
+    const context = await this.#context(state, this.#dashboardOf(state.page), turn).catch(
+      () => undefined,
+    );
     if (context === undefined) return;
     for (const panel of this.#panels) panel.refresh(context);
   }
@@ -147,6 +153,22 @@ export class View {
     if (!isFirst) byId('title').focus({ preventScroll: true });
   }
 
+  async #showDashboard(state: ViewState, turn: number): Promise<void> {
+    const dashboard = this.#dashboardOf(state.page);
+    if (this.#page !== dashboard.name) this.#lay(dashboard);
+    const context = await this.#context(state, dashboard, turn);
+    if (context === undefined) return;
+    for (const panel of this.#panels) panel.show(context);
+  }
+
+  #fail(error: unknown): void {
+    this.#clear();
+    this.#page = undefined;
+    const text = error instanceof ApiError ? error.message : 'This could not be drawn.';
+    byId('view').replaceChildren(element('p', { class: 'failure', role: 'alert' }, [text]));
+    if (!(error instanceof ApiError)) throw error;
+  }
+
   async #showExample(state: ViewState, turn: number): Promise<void> {
     this.#clear();
     this.#head('example', 'why this request was limited', '');
@@ -164,9 +186,7 @@ export class View {
     const { span, nowMs } = await ask<SpanAnswer>('span');
     if (turn !== this.#turn) return undefined;
     const state = { ...given, ...rangeOf(given, span, nowMs) };
-    const query = new URLSearchParams(
-      [...queryOf(state)].filter(([name]) => this.#isVariable(name)),
-    );
+    const query = this.#queryOf(state, span);
     this.#showFreshness(span);
     const names = dashboard.variables.map((name) => ['name', name]);
     const asked = new URLSearchParams([...query, ...names]);
@@ -190,6 +210,15 @@ export class View {
       navigate: this.#navigate,
       zoom: (fromMs, toMs) => this.#go({ ...chosen, from: String(fromMs), to: String(toMs) }),
     };
+  }
+
+  /** For the API, which need not look up again what the store holds. */
+  #queryOf(state: ViewState, span: Span | null): URLSearchParams {
+    const known = [...queryOf(state)].filter(([name]) => this.#isVariable(name));
+    const query = new URLSearchParams(known);
+    if (span !== null && state.from === 'first') query.set('from', String(span.fromMs));
+    if (span !== null && state.to === 'last') query.set('to', String(span.toMs));
+    return query;
   }
 
   #isVariable(name: string): boolean {

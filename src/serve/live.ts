@@ -26,6 +26,7 @@ export class Live {
   /** Whoever rests ends its round of questions; the next listener begins another. */
   #round = 0;
   #quietMs = 0;
+  #closing: AbortSignal | undefined;
 
   constructor(options: LiveOptions) {
     this.#options = options;
@@ -46,9 +47,19 @@ export class Live {
       this.#listeners.delete(response);
       if (this.#listeners.size === 0) this.#rest();
     });
-    request.closing.addEventListener('abort', () => response.end(), { once: true });
+    this.#endWith(request.closing);
     if (this.#listeners.size === 1) void this.#poll(this.#round);
     return undefined;
+  }
+
+  /** One server, one signal: however many have come and gone. */
+  #endWith(closing: AbortSignal): void {
+    if (this.#closing === closing) return;
+    this.#closing = closing;
+    const end = (): void => {
+      for (const listener of this.#listeners) listener.end();
+    };
+    closing.addEventListener('abort', end, { once: true });
   }
 
   #rest(): void {
