@@ -14,6 +14,7 @@ import { zonesCommand, zoneSizeCommand, type ZonesOptions } from '../src/command
 import { InputError } from '../src/errors.js';
 import { limitReqCapacityNodes } from '../src/limit-req/capacity.js';
 import { LOG_OPTIONS, outputOf, storeOf } from './support/analysed.js';
+import { mustRun, runCli } from './support/cli.js';
 import { makeTempDir } from './support/temp-dir.js';
 
 const K = 'test/traces/k_starvation';
@@ -120,6 +121,91 @@ test('the error log alone is a lower bound, and says which access log is missing
   assert.equal(reason!.file, join(K, 'nginx.conf'));
   assert.match(readFileSync(reason!.file, 'utf8').split('\n')[reason!.line - 1]!, /access_log/);
   assert.match(zonesText([zone!]), /≥ /);
+});
+
+test('lrx from its error log alone: each alert is a request without memory', async () => {
+  const [zone] = await zones([], {
+    conf: ['test/fixtures/lrx/nginx.conf'],
+    errorLog: ['test/fixtures/lrx/error.log'],
+  });
+  assert.equal(zone!.allocationFailures, 59);
+  // What filled the zone is in no log that was given: no size can be told.
+  assert.equal(zone!.sufficient, null);
+});
+
+/** Runs the command itself. @returns its only zone */
+async function zoneByCommand(directory: string): Promise<ZoneAnalysis> {
+  const args = [
+    '--conf',
+    join(directory, 'nginx.conf'),
+    '--error-log',
+    join(directory, 'error.log'),
+  ];
+  const log = join(directory, 'access.log');
+  const { stdout } = await mustRun(['zones', ...args, log, '--format', 'json']);
+  const [zone, ...others] = (JSON.parse(stdout) as { zones: ZoneAnalysis[] }).zones;
+  assert.deepEqual(others, []);
+  return zone!;
+}
+
+test('limitlens zones on k_starvation and l_mixed_keys: the fields that are promised', async () => {
+  const k = await zoneByCommand(K);
+  assert.deepEqual([k.capacityNodes, k.nodes, k.allocationFailures], [191, 191, 0]);
+  assertWithin(k.evictions, 682, 0.05, 'evictions');
+  assertWithin(k.evictionsInDebt, 137, 0.05, 'evictions in debt');
+  assertWithin(k.admittedByEviction, 98, 0.05, 'admitted by eviction');
+  assert.equal((await zoneByCommand(L)).allocationFailures, 92);
+});
+
+test('fixture st: the command marks lower bounds with the directive, and names the field for time', async () => {
+  const conf = ['--conf', 'test/fixtures/st/nginx.conf'];
+  const { stdout } = await mustRun(['zones', ...conf, 'test/fixtures/st/error.log']);
+  for (const zone of ['rz', 'rz2', 'rz3']) {
+    const line = new RegExp(
+      `^${zone}: a lower bound, since test/fixtures/st/nginx\\.conf:17: .*access\\.log was not given`,
+      'gm',
+    );
+    assert.equal(stdout.match(line)?.length, 1, zone);
+  }
+  assert.match(stdout, /^rz +1m +≥ 13 +≥ 13/m);
+  const timeless = await runCli(['zones', ...conf, 'test/fixtures/st/access.log']);
+  assert.equal(timeless.code, 65);
+  assert.match(timeless.stderr, /log_format "x" has no time: log \$msec/);
+});
+
+test('access_log off and if= over a limit: the command says where', async (t) => {
+  const dir = makeTempDir(t);
+  const lines = [
+    'events {}',
+    'http {',
+    'log_format fmt \'$msec $request_time "$request" $status $limit_req_status $remote_addr\';',
+    'limit_req_zone $remote_addr zone=z:1m rate=1r/s;',
+    'map $status $loud { ~^4 1; default 0; }',
+    'server { listen 80; access_log access.log fmt; limit_req zone=z burst=5;',
+    'location /quiet { access_log off; }',
+    'location /loud { access_log access.log fmt if=$loud; } } }',
+  ];
+  writeFileSync(join(dir, 'nginx.conf'), `${lines.join('\n')}\n`);
+  const log = join(dir, 'access.log');
+  writeFileSync(log, '1772445600.000 0.000 "GET / HTTP/1.1" 200 PASSED 192.0.2.1\n');
+  const [zone] = await zones([log], { conf: [join(dir, 'nginx.conf')] });
+  assert.deepEqual(
+    zone!.lowerBound!.map(({ file, line }) => [file, line]),
+    [
+      [join(dir, 'nginx.conf'), 7],
+      [join(dir, 'nginx.conf'), 8],
+    ],
+  );
+  assert.match(zonesText([zone!]), /^z +1m +≥ 1 /m);
+});
+
+test('what a log lacks is said, field by field', async (t) => {
+  const log = join(makeTempDir(t), 'access.log');
+  writeFileSync(log, '192.0.2.1 - - [02/Mar/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n');
+  const { notes } = await outputOf((output) =>
+    zonesCommand([log], { ...LOG_OPTIONS, conf: ['samples/nginx.conf'], format: 'json' }, output),
+  );
+  assert.match(notes, /does without \$msec \$request_time \$limit_req_status \$connection/);
 });
 
 const LIMIT = {

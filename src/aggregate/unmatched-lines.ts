@@ -15,6 +15,7 @@ import { ZoneOutcomes, type OutcomeCell } from './zone-outcomes.js';
 
 /** The WORD that a line stands for. */
 export function wordOfLine(line: WaitingLine): number {
+  if (line.kind === 'exhausted' || line.kind === 'connections_exhausted') return WORD.exhausted;
   if (line.kind === 'delayed') return line.isDryRun ? WORD.delayed_dry_run : WORD.delayed;
   return line.isDryRun ? WORD.rejected_dry_run : WORD.rejected;
 }
@@ -47,7 +48,7 @@ export class UnmatchedLines {
       outcomes = new ZoneOutcomes(this.#limits);
       this.#buckets.set(bucketMs, outcomes);
     }
-    const kind = line.kind === 'connections' ? 'limit_conn' : 'limit_req';
+    const kind = line.kind.startsWith('connections') ? 'limit_conn' : 'limit_req';
     const number = this.#limits.of(kind, line.zone, line.server, '');
     const word = wordOfLine(line);
     const excess = line.excessMilliReq;

@@ -41,7 +41,10 @@ export interface ZoneAnalysis {
   readonly newKeysPerMinute: PerMinute;
   /** Distinct keys of the limited and the most frequent ones in a minute: at least so many. */
   readonly keysPerMinute: PerMinute;
-  /** A size that would have forgotten no key too early; null where the configuration is unknown. */
+  /**
+   * A size that would have forgotten no key too early; null where the configuration is unknown, and
+   * where requests found no memory that these logs do not show.
+   */
   readonly sufficient: SufficientSize | null;
   /** Why the true numbers may be higher; null when no configuration was given that would tell. */
   readonly lowerBound: readonly LowerBound[] | null;
@@ -132,6 +135,7 @@ function analyseZone(
   };
   const { nodes, nodesMax, capacityNodes } = state;
   const logged = inputs.exhausted.reduce((sum, row) => sum + row.requests, 0);
+  const allocationFailures = logged > 0 ? logged : state.allocationFailures;
   const lengths = limit === undefined ? [] : keyLengths(limit, inputs);
   return {
     zone,
@@ -149,11 +153,14 @@ function analyseZone(
     evictions: state.evictions,
     evictionsInDebt: state.evictionsInDebt,
     admittedByEviction: state.admittedByEviction,
-    allocationFailures: logged > 0 ? logged : state.allocationFailures,
+    allocationFailures,
     keysCreated: state.keysCreated,
     newKeysPerMinute: perMinute(inputs.created[0]?.createdMean, inputs.created[0]?.createdMax),
     keysPerMinute: perMinute(inputs.keys[0]?.keysMean, inputs.keys[0]?.keysMax),
-    sufficient: limit === undefined ? null : sufficientSize(limit, nodesMax, lengths, inputs),
+    sufficient:
+      limit === undefined
+        ? null
+        : sufficientSize(limit, nodesMax, lengths, inputs, allocationFailures),
     lowerBound: lowerBound === null ? null : (lowerBound.get(zone) ?? []),
     stepSeconds: inputs.stepSeconds,
     buckets: inputs.buckets.map(ofTime),
@@ -207,10 +214,12 @@ function sufficientSize(
   nodesMax: number,
   lengths: readonly number[],
   { evictions }: ZoneInputs,
-): SufficientSize {
+  allocationFailures: number,
+): SufficientSize | null {
   const nodes = Math.max(1, nodesMax, neededNodes(evictions, lifeMs(limit)));
   const longest = lengths.at(-1) ?? KEY_LENGTHS_BYTES[0];
   const size = sizeForKeys(nodes, longest, limit.zone.length, 'limit_req');
+  if (allocationFailures > 0 && size.sizeBytes <= limit.sizeBytes) return null;
   if (lengths.length <= 1) {
     const { sizeBytes, sizeMebibytes, zoneSize } = size;
     return { nodes, sizeBytes, sizeMebibytes, zoneSize };

@@ -11,6 +11,7 @@ import {
 import { concurrencyText } from '../analysis/concurrency-text.js';
 import { EXIT, InputError } from '../errors.js';
 import { AccessFields } from '../replay/access-fields.js';
+import { missingFieldNotes } from '../pipeline/missing-fields.js';
 import type { Output } from './output.js';
 import { replayLogs, traitsOf, type LogsChoice } from './replayed-logs.js';
 
@@ -53,6 +54,7 @@ export async function concurrencyCommand(
       onDecision: (event) => tracker.decide(event),
     };
   });
+  for (const note of missingFieldNotes(logs.access)) output.note(note);
   const analysis = run.tracker!.finish(concurrencyUnknowns(traitsOf(logs)));
   await output.write(
     options.format === 'json' ? `${JSON.stringify(analysis)}\n` : concurrencyText(analysis),

@@ -83,7 +83,7 @@ export async function replayLogs(
       stdin: stdin.reader,
     });
     await runLanes(lanes, () => undefined);
-    session.finish(true);
+    session.finish();
     for (const lane of lanes) lane.reader.close();
     if (unparsable > SHOWN_LINES) output.note(`${unparsable} lines could not be read`);
     return { generations, logs };

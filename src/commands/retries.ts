@@ -6,6 +6,7 @@
 import { retryUnknowns } from '../analysis/log-traits.js';
 import { RetryTracker, type RetriesOptions } from '../analysis/retries.js';
 import { retriesText } from '../analysis/retries-text.js';
+import { missingFieldNotes } from '../pipeline/missing-fields.js';
 import type { Output } from './output.js';
 import { replayLogs, traitsOf, type LogsChoice } from './replayed-logs.js';
 
@@ -24,6 +25,7 @@ export async function retriesCommand(
     run.tracker = tracker;
     return { onDecision: (event) => tracker.decide(event) };
   });
+  for (const note of missingFieldNotes(logs.access)) output.note(note);
   const analysis = run.tracker!.finish(retryUnknowns(traitsOf(logs)));
   await output.write(
     options.format === 'json' ? `${JSON.stringify(analysis)}\n` : retriesText(analysis),

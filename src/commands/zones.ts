@@ -12,6 +12,7 @@ import { capacityTable, sizeForKeys, type ZoneKind } from '../check/zone-size.js
 import { EXIT, InputError } from '../errors.js';
 import { readConfs } from '../pipeline/confs.js';
 import { rotationStem } from '../pipeline/log-files.js';
+import { missingFieldNotes } from '../pipeline/missing-fields.js';
 import type { OpenedLogs } from '../pipeline/open-logs.js';
 import { sources } from '../store/queries.js';
 import { openStore } from '../store/store.js';
@@ -58,6 +59,7 @@ async function zonesOfLogs(
   const rows = new ZoneRows();
   const instance = options.instance ?? 'default';
   const { generations, logs } = await replayRows(files, options, instance, rows, output);
+  for (const note of missingFieldNotes(logs.access)) output.note(note);
   const confs = generations.map(({ conf }) => conf);
   return analyseZones(rows.inputs(), lowerBounds(confs, givenAmong(logs)));
 }

@@ -9,9 +9,9 @@
  * Lines wait here until the replay has passed their second. Units: epoch milliseconds.
  */
 
-/** A limiting or delaying line of limit_req or limit_conn. */
+/** A limiting or delaying line of limit_req or limit_conn, or one of a zone without memory. */
 export interface WaitingLine {
-  readonly kind: 'rejected' | 'delayed' | 'connections';
+  readonly kind: 'rejected' | 'delayed' | 'connections' | 'exhausted' | 'connections_exhausted';
   readonly isDryRun: boolean;
   /** Rank in the order of the error logs read. */
   readonly rank: number;
@@ -195,12 +195,23 @@ export class LineJoin {
       this.#forget(line);
       if (!line.isUsed) onUnmatched(line);
     }
+    if (this.#alerts.size > 0) this.#expireAlerts(beforeMs, onUnmatched);
     if (this.#queueAt > 4096) {
       this.#queue = this.#queue.slice(this.#queueAt);
       this.#queueAt = 0;
     }
     if (this.#requests.size > 100_000) dropOld(this.#requests, beforeMs);
     if (this.#alerts.size > 10_000) dropOld(this.#alerts, beforeMs);
+  }
+
+  /** Allocation failures whose requests are in no access log. They came in order of time. */
+  #expireAlerts(beforeMs: number, onUnmatched: (line: WaitingLine) => void): void {
+    for (const [key, count] of this.#alerts) {
+      const [zone, secondMs] = splitAlert(key);
+      if (secondMs + SECOND_MS > beforeMs) return;
+      this.#alerts.delete(key);
+      for (let i = 0; i < count; i++) onUnmatched(lineOfAlert(zone, secondMs));
+    }
   }
 
   /** All that is remembered, as plain JSON. */
@@ -273,6 +284,35 @@ function seconds(client: string, request: string, seeker: Seeker): string[] {
 
 function orNull(value: number): number | null {
   return Number.isNaN(value) ? null : value;
+}
+
+/** A key of #alerts: the module and the zone, and the second. */
+function splitAlert(key: string): [zone: string, secondMs: number] {
+  const at = key.indexOf('\0');
+  return [key.slice(0, at), Number(key.slice(at + 1))];
+}
+
+const CONN = 'limit_conn ';
+const REQ = 'limit_req ';
+
+/** nginx names neither client nor server, nor whether it was under dry run. */
+function lineOfAlert(zone: string, secondMs: number): WaitingLine {
+  const isConn = zone.startsWith(CONN);
+  return {
+    kind: isConn ? 'connections_exhausted' : 'exhausted',
+    isDryRun: false,
+    rank: -1,
+    secondMs,
+    pid: -1,
+    connection: -1,
+    zone: zone.slice((isConn ? CONN : REQ).length),
+    excessMilliReq: NaN,
+    client: '',
+    server: '',
+    request: '',
+    host: '',
+    isUsed: false,
+  };
 }
 
 function floorSecond(ms: number): number {
