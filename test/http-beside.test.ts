@@ -7,9 +7,11 @@ import { createClient } from '@clickhouse/client';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, before, test } from 'node:test';
+import { checkHttpChoice, type TailHttpChoice } from '../src/commands/tail-http.js';
+import { InputError } from '../src/errors.js';
 import { makeCertificate } from './support/certificate.js';
 import { runCli, type CliRun } from './support/cli.js';
 import { Daemon } from './support/daemon.js';
@@ -33,17 +35,36 @@ interface Site {
   readonly logs: readonly string[];
 }
 
+const cleanups: (() => void | Promise<void>)[] = [];
+let imported: string;
+
+before(async () => {
+  imported = makeTempDir({ after: (fn) => cleanups.push(fn) });
+  for (const name of ['access.log', 'error.log']) {
+    copyFileSync(join(TRACE, name), join(imported, name));
+  }
+  await new Imports(imported, [CONF]).add(logsOf(imported));
+});
+
+after(async () => {
+  for (const fn of cleanups) await fn();
+});
+
+function logsOf(folder: string): string[] {
+  return [
+    '--timezone',
+    'UTC',
+    '--error-log',
+    join(folder, 'error.log'),
+    join(folder, 'access.log'),
+  ];
+}
+
 /** A store with a trace in it, and logs of which there is nothing more to read. */
-async function makeSite(t: Cleanup): Promise<Site> {
-  const folder = makeTempDir(t);
-  const [access, error] = ['access.log', 'error.log'].map((name) => {
-    copyFileSync(join(TRACE, name), join(folder, name));
-    return join(folder, name);
-  });
-  const imports = new Imports(folder, [CONF]);
-  const logs = ['--timezone', 'UTC', '--error-log', error!, access!];
-  await imports.add(logs);
-  return { store: imports.store, logs };
+function makeSite(t: Cleanup): Site {
+  const store = join(makeTempDir(t), 'store');
+  cpSync(join(imported, 'store'), store, { recursive: true });
+  return { store, logs: logsOf(imported) };
 }
 
 async function startDaemon(
@@ -58,7 +79,7 @@ async function startDaemon(
 }
 
 test('the same answers, byte for byte: by the folder, beside the daemon, over its port', async (t) => {
-  const site = await makeSite(t);
+  const site = makeSite(t);
   const ask = (question: readonly string[], ...store: string[]): Promise<CliRun> =>
     runCli([...question, ...store]);
   const direct: CliRun[] = [];
@@ -88,7 +109,7 @@ test('the same answers, byte for byte: by the folder, beside the daemon, over it
 });
 
 test('the address is for the owner alone, goes with the daemon, and a stale one is no hindrance', async (t) => {
-  const site = await makeSite(t);
+  const site = makeSite(t);
   const file = join(site.store, 'daemon.json');
   const report = (): Promise<CliRun> => runCli(['report', '--store', site.store]);
   const before = await report();
@@ -115,14 +136,15 @@ test('the address is for the owner alone, goes with the daemon, and a stale one 
 });
 
 test('with a token and TLS: metrics and commands need the token, health does not', async (t) => {
-  const site = await makeSite(t);
+  const site = makeSite(t);
   const before = await runCli(['zones', '--store', site.store]);
   const env = { LIMITLENS_TOKEN: TOKEN };
-  const { tlsCert, tlsKey } = makeCertificate(makeTempDir(t), 'daemon');
+  const pems = makeTempDir(t);
+  const { tlsCert, tlsKey } = makeCertificate(pems, 'daemon');
   const daemon = await startDaemon(t, site, ['--tls-cert', tlsCert, '--tls-key', tlsKey], env);
   const { url } = await daemon.hears('listens');
   assert.match(url!, /^https:/);
-  const ca = readFileSync(tlsCert);
+  let ca = readFileSync(tlsCert);
   const get = async (path: string, headers: Record<string, string> = {}): Promise<number> => {
     const asked = request(`${url}${path}`, { headers, ca, agent: false });
     asked.end();
@@ -144,34 +166,53 @@ test('with a token and TLS: metrics and commands need the token, health does not
   const wrong = await zones({ LIMITLENS_TOKEN: 'another-token-of-that-length' });
   assert.equal(wrong.code, 78);
   assert.match(wrong.stderr, /expects its token, found another one/);
+  writeFileSync(tlsKey, 'no key');
+  daemon.child.kill('SIGHUP');
+  await daemon.hears('logins and TLS files are not taken: those of before stay');
+  assert.equal(await get('/healthz'), 200);
+  makeCertificate(pems, 'another');
+  ca = readFileSync(tlsCert);
+  daemon.child.kill('SIGHUP');
+  // Until it is taken up the old one is shown, which the new one does not vouch for.
+  while ((await get('/healthz').catch(() => 0)) !== 200);
   assert.equal(await daemon.end(), 0);
 });
 
-const refusals: readonly (readonly [readonly string[], number, RegExp])[] = [
+const listen = '127.0.0.1:0';
+const refusals: readonly (readonly [Partial<TailHttpChoice>, number, RegExp])[] = [
+  [{ listen: 'nowhere' }, 64, /^--listen nowhere: expected an address and port/],
+  [{ clickhouseHttp: listen }, 78, /expected a password of at least 8 characters, found none/],
+  [{ clickhouseHttp: 'nowhere' }, 64, /--clickhouse-http nowhere: expected an address and port/],
+  [{ clickhouseHttpPasswordFile: CONF }, 64, /expected --clickhouse-http with it/],
   [
-    ['--clickhouse-http', '127.0.0.1:0'],
-    78,
-    /expected a password of at least 8 characters, found none/,
-  ],
-  [['--clickhouse-http', 'nowhere'], 64, /--clickhouse-http nowhere: expected an address and port/],
-  [['--clickhouse-http-password-file', CONF], 64, /expected --clickhouse-http with it/],
-  [
-    ['--clickhouse-http', ':0', '--clickhouse', 'http://127.0.0.1:1'],
+    { clickhouseHttp: listen, clickhouse: 'http://127.0.0.1:1' },
     64,
     /expected an embedded store, found --clickhouse/,
   ],
-  [
-    ['--http-token-file', '/nowhere'],
-    66,
-    /\/nowhere: expected a file to read, found none \(ENOENT\)/,
-  ],
-  [['--tls-cert', CONF], 64, /expected both, found one/],
+  [{ httpTokenFile: '/nowhere' }, 66, /\/nowhere: expected a file to read, found none \(ENOENT\)/],
+  [{ tlsCert: CONF }, 64, /expected both, found one/],
 ];
-for (const [args, code, message] of refusals) {
-  test(`refused: tail ${args.join(' ').replace(CONF, 'FILE')}`, async (t) => {
-    const store = args.includes('--clickhouse') ? [] : ['--store', join(makeTempDir(t), 'store')];
-    const run = await runCli(['tail', '--conf', CONF, ...store, ...args]);
-    assert.equal(run.code, code, run.stderr);
-    assert.match(run.stderr, message);
+for (const [choice, exitCode, message] of refusals) {
+  test(`refused: ${JSON.stringify(choice).replaceAll(CONF, 'FILE')}`, () => {
+    assert.throws(
+      () => {
+        checkHttpChoice({ listen, ...choice }, {});
+      },
+      (error: unknown) => {
+        assert.ok(error instanceof InputError);
+        assert.equal(error.exitCode, exitCode);
+        assert.match(error.message, message);
+        return true;
+      },
+    );
   });
 }
+
+test('what is refused ends the daemon before it opens anything', async (t) => {
+  const store = join(makeTempDir(t), 'store');
+  const args = ['tail', '--conf', CONF, '--store', store, '--clickhouse-http', listen];
+  const run = await runCli(args);
+  assert.equal(run.code, 78);
+  assert.match(run.stderr, /--clickhouse-http: expected a password/);
+  assert.equal(existsSync(store), false);
+});

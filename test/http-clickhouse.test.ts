@@ -19,7 +19,7 @@ import { openStore, type Store } from '../src/store/store.js';
 import { makeTempDir, type Cleanup } from './support/temp-dir.js';
 
 const LOGIN = { user: 'lens', password: 'p:w/d % ö' };
-const LIMITS = { ...DEFAULT_GUARDED_LIMITS, maxSeconds: 4, maxResultRows: 20_000 };
+const LIMITS = { ...DEFAULT_GUARDED_LIMITS, maxSeconds: 60, maxResultRows: 20_000 };
 
 const cleanups: (() => void | Promise<void>)[] = [];
 const cleanup: Cleanup = { after: (fn) => cleanups.push(fn) };
