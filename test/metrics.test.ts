@@ -91,6 +91,7 @@ test('what is known beforehand begins at zero, and promtool has nothing to say',
   assert.equal(series.get('limitlens_build_info{version="1.2.3"}'), 1);
   assert.ok(series.get('process_resident_memory_bytes')! > 1e7);
   assert.ok(series.get('process_start_time_seconds')! > 1.7e9);
+  assert.ok(series.get('process_cpu_seconds_total')! > 0);
 });
 
 test('rows of the store become what the metrics say', async () => {

@@ -55,6 +55,9 @@ const EXCESS_BOUNDS = [0.1, 0.25, 0.5, 0.75, 0.8, 0.9, 0.95, 1, Infinity];
 
 /** Of prom-client's own: those of the process, by Prometheus' names for them. */
 const PROCESS_METRICS = [
+  // This one brings the other two up to date.
+  'process_cpu_user_seconds_total',
+  'process_cpu_system_seconds_total',
   'process_cpu_seconds_total',
   'process_start_time_seconds',
   'process_resident_memory_bytes',
