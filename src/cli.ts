@@ -540,8 +540,10 @@ function addDryRun(limitlens: Command): void {
 function addSources(limitlens: Command): void {
   const command = limitlens
     .command('sources')
-    .description('who answered 429 and 503: the limiter, limit_conn, the upstream or nginx itself');
-  withFilterOptions(withStoreOptions(command))
+    .description(
+      'who answered 429 and 503: the limiter, limit_conn, the upstream or nginx itself; logs tell user agents',
+    );
+  withFilterOptions(withStoreOptions(withLogOptions(command)))
     .addOption(
       option('--examples <n>', 'of each place, status and source')
         .argParser(wholeNumber)
@@ -550,9 +552,14 @@ function addSources(limitlens: Command): void {
     .addOption(format('text', 'json'))
     .action(
       async (
-        options: StoreOptions & FilterOptions & { examples: number; format: 'text' | 'json' },
+        files: string[],
+        options: LogOptions &
+          StoreOptions &
+          FilterOptions & { examples: number; format: 'text' | 'json' },
       ) => {
-        await sourcesCommand(options, output);
+        const hasLogs = files.length + options.errorLog.length > 0;
+        const logs = hasLogs ? { logs: { ...readLogOptions(options), files } } : {};
+        await sourcesCommand({ ...options, ...logs }, output);
       },
     );
 }

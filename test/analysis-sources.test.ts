@@ -2,6 +2,8 @@
  * Who said 429 or 503: the samples, whose README lists nginx's own words, and what is to be found.
  */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   analyseSources,
@@ -11,7 +13,9 @@ import {
 import { sourcesText } from '../src/analysis/sources-text.js';
 import { sourcesCommand } from '../src/commands/sources.js';
 import type { ResponseStep } from '../src/store/queries-analysis.js';
-import { outputOf, storeOf } from './support/analysed.js';
+import { LOG_OPTIONS, outputOf, storeOf } from './support/analysed.js';
+import { writeConf } from './support/limited-log.js';
+import { makeTempDir } from './support/temp-dir.js';
 
 async function sources(store: string, until?: string): Promise<SourcesAnalysis> {
   const { text } = await outputOf((output) =>
@@ -165,3 +169,52 @@ test('the newest configuration of a zone counts, and each status has its own row
   assert.deepEqual(rows.map((row) => [row.status, row.requests, row.hours.length]), [[429, 14, 2], [503, 7, 1]]); // prettier-ignore
   assert.deepEqual(findings.map(({ message }) => /logged with (\d+)/.exec(message)?.[1]), ['429']); // prettier-ignore
 });
+
+/** Ten addresses behind one key, and one address of its own, both refused twelve times. */
+function natLog(dir: string, format: string): { conf: string; log: string } {
+  const conf = writeConf(dir, { rate: '1r/m', limit: 'nodelay', format });
+  const log = join(dir, 'access.log');
+  const hasAgent = format.includes('http_user_agent');
+  const lines = Array.from({ length: 26 }, (_, i) => {
+    const key = i % 2 === 0 ? 'office' : 'person';
+    const agent = key === 'office' ? `Browser/${i % 10}` : 'Tool/1';
+    const outcome = i < 2 ? '200 PASSED' : '429 REJECTED';
+    const time = `1772445600.${String(i * 10).padStart(3, '0')}`;
+    return `${time} 0.000 ${outcome} "GET /?k=${key} HTTP/1.1"${hasAgent ? ` "${agent}"` : ''}\n`;
+  });
+  writeFileSync(log, lines.join(''));
+  return { conf, log };
+}
+
+const PLAIN = '$msec $request_time $status $limit_req_status "$request"';
+for (const [title, format, codes, unknown] of [
+  [
+    'many user agents on one key are told',
+    `${PLAIN} "$http_user_agent"`,
+    ['many_user_agents'],
+    null,
+  ],
+  ['a log without them names the field', PLAIN, [], /Log \$http_user_agent/],
+] as const) {
+  test(`sources with logs: ${title}`, async (t) => {
+    const { conf, log } = natLog(makeTempDir(t), format);
+    const store = await storeOf(t, 'test/traces/k_starvation');
+    const logs = { ...LOG_OPTIONS, conf: [conf], files: [log] };
+    const { text } = await outputOf((output) =>
+      sourcesCommand({ store, examples: 1, format: 'json', logs }, output),
+    );
+    const { findings, unknowns } = JSON.parse(text) as SourcesAnalysis;
+    const inLogs = findings.filter(({ code }) => code === 'many_user_agents');
+    assert.deepEqual(
+      inLogs.map(({ code }) => code),
+      codes,
+    );
+    if (unknown === null) {
+      assert.deepEqual(unknowns, []);
+      assert.equal(inLogs[0]!.subject, 'z office');
+      assert.match(inLogs[0]!.message, /^12 requests of office .* with 5 different user agents/);
+    } else {
+      assert.match(unknowns.join(), unknown);
+    }
+  });
+}

@@ -24,7 +24,7 @@ export function sourcesText(analysis: SourcesAnalysis): string {
     findings.length === 0
       ? []
       : ['FINDINGS', ...findings.map(({ code, message }) => `  ${code}: ${cell(message, 300)}`)],
-    ['NOT KNOWN', ...unknowns.map((text) => `  ${text}`)],
+    unknowns.length === 0 ? [] : ['NOT KNOWN', ...unknowns.map((text) => `  ${text}`)],
   ];
   const texts = blocks.filter((block) => block.length > 0).map((block) => block.join('\n'));
   return `${texts.join('\n\n')}\n`;

@@ -57,7 +57,11 @@ export interface SourceFinding {
 }
 
 export type SourceFindingCode =
-  'single_private_key' | 'return_before_limit' | 'refusal_with_other_status' | 'source_unknown';
+  | 'single_private_key'
+  | 'many_user_agents'
+  | 'return_before_limit'
+  | 'refusal_with_other_status'
+  | 'source_unknown';
 
 export interface SourcesAnalysis {
   readonly totals: readonly { instance: string; source: string; requests: number }[];
@@ -67,10 +71,19 @@ export interface SourcesAnalysis {
   readonly unknowns: readonly string[];
 }
 
-export const UNKNOWNS: readonly string[] = [
-  'Whether one key is many clients behind one address (a NAT): user agents are not stored. ' +
-    'Count them in the access log, for the keys of `limitlens report`: many agents on one address are many people.',
-];
+const WHETHER_NAT = 'Whether one key is many clients behind one address (a NAT): ';
+/** Whether logs were looked at for user agents, and had them. */
+const UNKNOWN_AGENTS = {
+  none: 'user agents are not stored. Give the access logs as well, with --conf: many agents on one address are many people.',
+  lacking: 'a log that was given has no user agents. Log $http_user_agent.',
+} as const;
+
+/** What was found in logs beside the store. */
+export interface AgentFindings {
+  readonly findings: readonly SourceFinding[];
+  /** Some log carries no user agents. */
+  readonly isIncomplete: boolean;
+}
 
 /** @param examples per place, status and source */
 export async function readSourcesInputs(
@@ -87,7 +100,11 @@ export async function readSourcesInputs(
   };
 }
 
-export function analyseSources(inputs: SourcesInputs): SourcesAnalysis {
+/** @param agents null where no logs were given */
+export function analyseSources(
+  inputs: SourcesInputs,
+  agents: AgentFindings | null = null,
+): SourcesAnalysis {
   const sources = rowsOf(inputs);
   const totals = new Map<string, { instance: string; source: string; requests: number }>();
   for (const { instance, source, requests } of sources) {
@@ -101,11 +118,17 @@ export function analyseSources(inputs: SourcesInputs): SourcesAnalysis {
     sources,
     findings: [
       ...singlePrivateKeys(inputs.findings),
+      ...(agents?.findings ?? []),
       ...returnsBeforeLimit(sources, inputs),
       ...otherStatuses(sources, inputs.limits),
       ...unknownSources(sources),
     ],
-    unknowns: UNKNOWNS,
+    unknowns:
+      agents === null
+        ? [WHETHER_NAT + UNKNOWN_AGENTS.none]
+        : agents.isIncomplete
+          ? [WHETHER_NAT + UNKNOWN_AGENTS.lacking]
+          : [],
   };
 }
 

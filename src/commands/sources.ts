@@ -2,9 +2,16 @@
  * `limitlens sources`: who answered 429 and 503, where, and over time.
  */
 import { sourcesText } from '../analysis/sources-text.js';
-import { analyseSources, readSourcesInputs, type SourcesInputs } from '../analysis/sources.js';
+import {
+  analyseSources,
+  readSourcesInputs,
+  type AgentFindings,
+  type SourcesInputs,
+} from '../analysis/sources.js';
 import { openStore } from '../store/store.js';
+import { UserAgents } from '../analysis/user-agents.js';
 import type { Output } from './output.js';
+import { replayLogs, type LogsChoice } from './replayed-logs.js';
 import { storeOptions, type StoreChoice } from './store-choice.js';
 import { filterOf, type FilterChoice } from './store-filter.js';
 
@@ -12,10 +19,13 @@ export interface SourcesOptions extends StoreChoice, FilterChoice {
   /** Examples per place, status and source. */
   readonly examples: number;
   readonly format: 'text' | 'json';
+  /** Logs to look for user agents in, which the store does not have. */
+  readonly logs?: LogsChoice & { readonly files: readonly string[] };
 }
 
 export async function sourcesCommand(options: SourcesOptions, output: Output): Promise<void> {
   const filter = filterOf(options);
+  const agents = options.logs === undefined ? null : await agentsIn(options.logs, options, output);
   const store = await openStore({
     ...storeOptions(options),
     createIfMissing: false,
@@ -27,8 +37,26 @@ export async function sourcesCommand(options: SourcesOptions, output: Output): P
   } finally {
     await store.close();
   }
-  const analysis = analyseSources(inputs);
+  const analysis = analyseSources(inputs, agents);
   await output.write(
     options.format === 'json' ? `${JSON.stringify(analysis)}\n` : sourcesText(analysis),
   );
+}
+
+async function agentsIn(
+  logs: LogsChoice & { readonly files: readonly string[] },
+  { instance }: SourcesOptions,
+  output: Output,
+): Promise<AgentFindings> {
+  const run: { agents?: UserAgents } = {};
+  await replayLogs(logs.files, logs, output, (session) => {
+    const agents = new UserAgents(session);
+    run.agents = agents;
+    return {
+      onSubmit: (event, line, fields) => agents.submit(event, line, fields),
+      onDecision: (event) => agents.decide(event),
+    };
+  });
+  const { isIncomplete } = run.agents!;
+  return { findings: run.agents!.findings(instance ?? 'default'), isIncomplete };
 }
