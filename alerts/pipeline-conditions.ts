@@ -243,13 +243,14 @@ ORDER BY instance`,
       `time() - max by (instance) (${METRICS.lastEventTime.name}) > ${threshold}`,
     evaluate: {
       clock: 'wall',
-      // Sources are written now and then; lines of late are in their counts.
+      // Checkpoints are written now and then; what was read since then is in the counts of a day.
       sql: ({ threshold }) => `SELECT instance, {to:UInt32} - max(newest) AS value
 FROM (
-  SELECT instance, max(last_ms) / 1000 AS newest FROM sources WHERE ${OF_INSTANCE} GROUP BY instance
+  SELECT instance, max(log_time_ms) / 1000 AS newest
+  FROM checkpoints WHERE ${OF_INSTANCE} GROUP BY instance
   UNION ALL
   SELECT instance, toUnixTimestamp(max(bucket)) AS newest
-  FROM line_counts WHERE ${window('bucket', threshold + 60)} GROUP BY instance
+  FROM line_counts WHERE ${window('bucket', Math.max(86_400, threshold + 60))} GROUP BY instance
 )
 GROUP BY instance
 HAVING value > ${threshold} AND max(newest) > 0
