@@ -16,7 +16,7 @@ const ROWS = 24;
 const COLUMNS = 80;
 const ENV = { TERM: 'xterm-256color', LC_ALL: 'C.UTF-8', NO_COLOR: '' };
 
-void suite('top in a terminal', { timeout: 120_000 }, () => {
+void suite('top in a terminal', { timeout: 600_000 }, () => {
   const dir = mkdtempSync(join(tmpdir(), 'limitlens-'));
   after(() => rmSync(dir, { recursive: true, force: true }));
   const path = join(dir, 'store');

@@ -149,6 +149,41 @@ const PANELS: readonly PrometheusPanel[] = [
     width: 8,
   },
   {
+    id: 'prometheus-excess',
+    title: 'Excess as a share of burst, 95th percentile',
+    question: 'How much of their burst do requests use?',
+    why: 'Above 1 they are refused. Steps of the histogram are coarse: read it as a tendency.',
+    kind: 'timeseries',
+    queries: [
+      {
+        expr:
+          'histogram_quantile(0.95, sum by (le, instance, zone) ' +
+          `(rate(${METRICS.excessRatio.name}_bucket{${IN_ZONES}}[$__rate_interval])))`,
+        legend: PER_ZONE,
+      },
+    ],
+    unit: 'ratio',
+    draw: 'lines',
+    thresholds: [{ value: 0.8, colour: 'yellow', why: 'a fifth of the burst is left' }],
+    width: 12,
+  },
+  {
+    id: 'prometheus-late-or-lost',
+    title: 'Late or lost',
+    question: 'Is anything missing in these numbers?',
+    why:
+      'Late: logged longer after the decision than lateness allows, counted all the same. Dropped: ' +
+      'messages of syslog that came faster than they could be taken.',
+    kind: 'timeseries',
+    queries: [
+      { expr: `sum(${rate('lateRequests', '')})`, legend: 'late' },
+      { expr: `sum(${rate('syslogDropped', '')})`, legend: 'dropped' },
+    ],
+    unit: 'lines per second',
+    draw: 'lines',
+    width: 12,
+  },
+  {
     id: 'prometheus-occupancy',
     title: 'Occupancy of zones',
     question: 'How full is each zone?',
@@ -301,9 +336,9 @@ const PANELS: readonly PrometheusPanel[] = [
   },
   {
     id: 'prometheus-store-failures',
-    title: 'Store: troubles',
-    question: 'Does the store refuse what it is sent?',
-    why: 'Blocks that failed wait on disk and are tried again.',
+    title: 'Troubles',
+    question: 'Does the store refuse what it is sent, or was a configuration no use?',
+    why: 'Blocks that failed wait on disk and are tried again. A configuration that cannot be read leaves the one before in force.',
     kind: 'stat',
     queries: [
       {
@@ -313,6 +348,10 @@ const PANELS: readonly PrometheusPanel[] = [
       { expr: `sum(increase(${METRICS.storeRetries.name}[$__range]))`, legend: 'sent again' },
       { expr: `count(${METRICS.storeUp.name} == 0) or vector(0)`, legend: 'stores away' },
       { expr: `sum(${METRICS.backpressure.name})`, legend: 'reading stopped' },
+      {
+        expr: `count(${METRICS.configReloadSuccessful.name} == 0) or vector(0)`,
+        legend: 'configuration refused',
+      },
     ],
     unit: 'count',
     thresholds: [{ value: 1, colour: 'yellow', why: 'the log of limitlens says why' }],
