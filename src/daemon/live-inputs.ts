@@ -4,10 +4,14 @@
  */
 import { receiveStdin, type LiveInput } from '../input/live-lines.js';
 import { receiveSyslog, type SyslogCounters, type SyslogReceiver } from '../input/syslog.js';
+import { unixQueueDatagrams } from '../input/syslog-drops.js';
 import { addressFor, parseSyslogAddress } from '../input/syslog-address.js';
 import type { JsonLog } from './json-log.js';
 import { syslogServers, type LivePlan } from './live-logs.js';
 import type { TailLogs } from './tail-logs.js';
+
+/** What comes while a reader of the socket is kept waiting for a tenth of a second. */
+const ENOUGH_DATAGRAMS = 512;
 
 /** Counted by one socket since its start. */
 export interface Received {
@@ -86,7 +90,8 @@ export class LiveInputs {
       this.#inputs.push({ plan, input: receiveStdin(onReceived, fail) });
       return;
     }
-    const receiver = await receiveSyslog(parseSyslogAddress(plan.input.text), {
+    const address = parseSyslogAddress(plan.input.text);
+    const receiver = await receiveSyslog(address, {
       onReceived,
       onFailed: (error) => {
         fail(error.message);
@@ -96,6 +101,13 @@ export class LiveInputs {
     this.#inputs.push({ plan, input: receiver });
     const { port, grantedBytes } = receiver;
     this.#log.info('receives', { source: plan.name, port, bufferBytes: grantedBytes });
+    const datagrams = address.kind === 'udp' ? undefined : unixQueueDatagrams();
+    if (datagrams === undefined || datagrams >= ENOUGH_DATAGRAMS) return;
+    this.#log.warn('nginx does not wait for a unix socket, and this machine lets it hold little', {
+      source: plan.name,
+      datagrams,
+      hint: `sysctl net.unix.max_dgram_qlen=${ENOUGH_DATAGRAMS} before the start, or UDP`,
+    });
   }
 
   #sayWhatIsMissing({ live, confs }: TailLogs): void {

@@ -92,15 +92,14 @@ export class FollowedLog {
     return this.#sources.lagBytes;
   }
 
-  /** How far every source has been read; finished ones are among them, to be recognised later. */
+  /** How far every source has been read; finished ones too, to be recognised later. */
   progress(): LogProgress[] {
     return [...this.#known.progress(), ...this.#sources.progress()];
   }
 
   /**
-   * Gives the lines that are there.
-   *
-   * What the file system refuses is a notice and a problem, and tried again at the next poll.
+   * Gives the lines that are there. What the file system refuses is a notice and a problem, and
+   * tried again at the next poll.
    *
    * @returns whether it gave any, or stopped at mostBytes: then poll again, else wait to be woken
    */
@@ -355,10 +354,7 @@ export class FollowedLog {
     if (this.#known.wanted.includes(known)) this.#known.finish(known);
   }
 
-  /**
-   * Whether a file that no line has come from yet may have had other content since it was opened:
-   * copytruncate leaves no trace in it, only a copy beside it.
-   */
+  /** Whether a file not read yet may have held something else: copytruncate leaves but a copy. */
   #mayHideOthers(source: FollowedSource): boolean {
     return source === this.#current && source.offset === 0 && source.hasChanged();
   }

@@ -2,8 +2,8 @@
  * Datagrams that the kernel dropped because a UDP socket's buffer was full: the last column of
  * /proc/net/udp and /proc/net/udp6.
  *
- * Not here: unix datagram sockets. They drop nothing at the receiver; nginx, which never waits,
- * meets EAGAIN and says so in its error log.
+ * Unix datagram sockets drop nothing at the receiver: nginx, which never waits, meets EAGAIN when
+ * one holds as many datagrams as the kernel allows, and says so in its error log.
  */
 import { readFileSync } from 'node:fs';
 
@@ -28,6 +28,19 @@ export function kernelDrops(address: string, port: number): number | undefined {
   const file = address.includes(':') ? '/proc/net/udp6' : '/proc/net/udp';
   try {
     return dropsIn(readFileSync(file, 'latin1'), address, port);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * How many datagrams a unix socket holds: 10 unless the machine's owner has raised it.
+ *
+ * @returns undefined where the kernel does not tell
+ */
+export function unixQueueDatagrams(): number | undefined {
+  try {
+    return Number(readFileSync('/proc/sys/net/unix/max_dgram_qlen', 'latin1'));
   } catch {
     return undefined;
   }
