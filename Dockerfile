@@ -13,4 +13,6 @@ RUN install -d -o node -g adm /var/lib/limitlens
 # Logs belong to group adm.
 USER node:adm
 WORKDIR /var/lib/limitlens
+# Decides all that waits and stores it, within 60 s: docker stop --time 75.
+STOPSIGNAL SIGTERM
 ENTRYPOINT ["node", "/opt/limitlens/dist/src/cli.js"]

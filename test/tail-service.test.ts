@@ -38,13 +38,13 @@ class QuietSite {
     this.settings({});
   }
 
-  configure(rate: number): void {
+  configure(rate: number, format = '"$request"'): void {
     writeFileSync(
       join(this.folder, 'nginx.conf'),
       `error_log ${this.folder}/error.log error;
        events {}
        http {
-         log_format lim '$remote_addr $msec $request_time $limit_req_status $status "$request"';
+         log_format lim '$remote_addr $msec $request_time $limit_req_status $status ${format}';
          access_log ${this.folder}/access.log lim;
          limit_req_zone $remote_addr zone=z:1m rate=${rate}r/s;
          server { listen 80; server_name a.example; location / { limit_req zone=z burst=5; } }
@@ -52,9 +52,9 @@ class QuietSite {
     );
   }
 
-  write(count: number): void {
+  write(count: number, request = '"GET / HTTP/1.1"'): void {
     const line = (i: number): string =>
-      `192.0.2.${1 + (i % 9)} ${(Date.now() / 1000).toFixed(3)} 0.000 PASSED 200 "GET / HTTP/1.1"\n`;
+      `192.0.2.${1 + (i % 9)} ${(Date.now() / 1000).toFixed(3)} 0.000 PASSED 200 ${request}\n`;
     appendFileSync(
       join(this.folder, 'access.log'),
       Array.from({ length: count }, (_, i) => line(i)).join(''),
@@ -80,16 +80,20 @@ class QuietSite {
   }
 
   async limits(): Promise<number[]> {
-    const store = await openStore({
-      path: join(this.folder, 'store'),
-      createIfMissing: false,
-      readOnly: true,
-    });
-    const rows = await store.query<{ rate: number }>(
-      'SELECT toUInt32(rate_milli_rps) AS rate FROM limits FINAL ORDER BY since',
-    );
+    return this.#numbers('SELECT toUInt32(rate_milli_rps) AS n FROM limits FINAL ORDER BY since');
+  }
+
+  async accessLines(): Promise<number> {
+    const sql = "SELECT toUInt32(sum(lines)) AS n FROM line_counts WHERE kind = 'access'";
+    return (await this.#numbers(sql))[0]!;
+  }
+
+  async #numbers(sql: string): Promise<number[]> {
+    const path = join(this.folder, 'store');
+    const store = await openStore({ path, createIfMissing: false, readOnly: true });
+    const rows = await store.query<{ n: number }>(sql);
     await store.close();
-    return rows.map(({ rate }) => rate);
+    return rows.map(({ n }) => n);
   }
 }
 
@@ -153,6 +157,20 @@ test('SIGHUP takes up what can change of limitlens.yaml, says what cannot, and k
   assert.match(tail.said, /"message":"drained"/);
 });
 
+test('a log_format that changes at a reload loses no line of before or after', async (t) => {
+  const site = new QuietSite(t);
+  const tail = site.tail(t);
+  await tail.until('"message":"follows"');
+  site.write(50);
+  site.configure(1, '$host "$request"');
+  tail.child.kill('SIGHUP');
+  await tail.until(TAKEN);
+  assert.match(tail.said, /the format of a log has changed/);
+  site.write(30, 'a.example "GET / HTTP/1.1"');
+  assert.equal(await tail.end('SIGTERM'), 0, tail.said);
+  assert.equal(await site.accessLines(), 100);
+});
+
 test('a second signal ends it at once, and the next start goes on', async (t) => {
   const site = new QuietSite(t);
   // Read a few lines at a time, so that a drain takes its time.
@@ -169,16 +187,7 @@ test('a second signal ends it at once, and the next start goes on', async (t) =>
   const again = site.tail(t);
   await again.until('"message":"follows"');
   assert.equal(await again.end('SIGTERM'), 0, again.said);
-  const store = await openStore({
-    path: join(site.folder, 'store'),
-    createIfMissing: false,
-    readOnly: true,
-  });
-  const [row] = await store.query<{ n: number }>(
-    "SELECT toUInt32(sum(lines)) AS n FROM line_counts WHERE kind = 'access'",
-  );
-  await store.close();
-  assert.equal(row!.n, 200_020);
+  assert.equal(await site.accessLines(), 200_020);
 });
 
 test('an unprivileged user in group adm can run it, on logs that are root:adm 0640', async (t) => {

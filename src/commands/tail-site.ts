@@ -145,6 +145,7 @@ export class TailSite {
     }
     this.#files = files;
     this.#choice = choice;
+    await this.#leaveFormats(logs, cause.kind === 'mark' ? cause.ms - 1 : undefined);
     await this.#goOver(later, logs);
     this.#receive();
     log.info('goes by the new nginx configuration', {
@@ -152,6 +153,21 @@ export class TailSite {
       logs: logs.patterns,
     });
     return 'taken';
+  }
+
+  /** What waits of a log that is read in another format from now on goes out in the old one. */
+  async #leaveFormats(next: TailLogs, untilMs: number | undefined): Promise<void> {
+    const changed = this.#logs.access.filter(({ path, file }) => {
+      const other = next.access.find((log) => log.path === path)?.file.scanner.format;
+      const { text, escape } = file.scanner.format;
+      return other !== undefined && (other.text !== text || other.escape !== escape);
+    });
+    if (changed.length === 0) return;
+    this.#options.log.warn(
+      'the format of a log has changed: lines that workers of before still write are not read',
+      { logs: changed.map(({ path }) => path) },
+    );
+    if (!Number.isNaN(untilMs)) await this.#tailer.handOnNow(untilMs);
   }
 
   async #goOver(later: readonly TailGeneration[], logs: TailLogs): Promise<void> {

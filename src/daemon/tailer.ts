@@ -141,7 +141,9 @@ export class Tailer {
       sink: new PrivateRows(this.#rows, options.privacy),
     });
     for (const note of notes) this.#aggregator.note(note);
-    this.#logs = new LogList([...logs.errors, ...logs.access]);
+    // With the live ones: a state can hold lines of theirs.
+    const isLeftOut = (log: AccessLog): boolean => logs.liveLeftOut.includes(log);
+    this.#logs = new LogList([...errors, ...access.filter((log) => !isLeftOut(log))]);
     const mayShow = access.some(({ file }) => showsZone(file.scanner));
     this.#zone = new ZoneFinder(
       options.zone ?? (mayShow || mayGrow ? undefined : 'system'),
@@ -268,6 +270,19 @@ export class Tailer {
     return { checkpoint, steps: [], closed: this.#sequence };
   }
 
+  /**
+   * Hands on what there is to read, though a log may still bring something older.
+   *
+   * @param untilMs up to then; undefined for all of it
+   */
+  async handOnNow(untilMs: number | undefined): Promise<void> {
+    const { ranges, reloadMs } = await this.#started.gather();
+    this.#reloadMs ??= reloadMs;
+    const ms = Math.max(0, untilMs ?? this.newestMs);
+    this.#note(ranges, ms);
+    await this.#handOn(ms);
+  }
+
   /** Stores the state as it is, and what there is to read, without handing anything on. */
   async keep(): Promise<Checkpoint> {
     // Where the logs stand is known when they have been read from.
@@ -287,8 +302,6 @@ export class Tailer {
   receive(inputs: readonly { readonly plan: LivePlan; readonly input: LiveInput }[]): void {
     const { confs, liveLeftOut, teller } = this.#options.logs;
     this.#live = inputs.map(({ plan, input }) => {
-      const logs = [plan.errors, ...plan.access.filter((log) => !liveLeftOut.includes(log))];
-      for (const log of logs) this.#logs.add(log);
       return new LiveLogs(plan, input, confs, liveLeftOut, {
         onLog: (log) => {
           if (teller.twinOf(log, this.#logs.all) !== undefined) return false;
