@@ -26,12 +26,13 @@ export interface Table {
   readonly isCut: boolean;
 }
 
+/** By SQL of the catalogue: columns depend on nothing that a request chooses. */
+const COLUMNS = new Map<string, readonly Column[]>();
+
 export class PanelRows {
   readonly #store: Store;
   readonly #limits: QueryLimits;
   readonly #gate: QueryGate;
-  /** By SQL: columns depend on nothing that a request chooses. */
-  readonly #columns = new Map<string, readonly Column[]>();
 
   constructor(store: Store, limits: QueryLimits) {
     this.#store = store;
@@ -49,7 +50,7 @@ export class PanelRows {
     const most = this.#limits.rows;
     const bound = bind(withLimit(sql, most + 1), range, choice);
     return this.#gate.run(gone, async () => {
-      const columns = this.#columns.get(sql) ?? (await this.#describe(sql, bound));
+      const columns = COLUMNS.get(sql) ?? (await this.#describe(sql, bound));
       const found = await this.#rows<Record<string, unknown>>(bound);
       const rows = found.slice(0, most).map((row) => columns.map((column) => cellOf(row, column)));
       return { columns, rows, isCut: found.length > most };
@@ -65,7 +66,7 @@ export class PanelRows {
     const described = { ...bound, sql: `DESCRIBE TABLE (${bound.sql})` };
     const rows = await this.#rows<{ name: string; type: string }>(described);
     const columns = rows.map(({ name, type }) => ({ name, type: typeOf(type) }));
-    this.#columns.set(sql, columns);
+    COLUMNS.set(sql, columns);
     return columns;
   }
 
