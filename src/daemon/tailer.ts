@@ -38,7 +38,7 @@ import { showsZone, ZoneFinder } from './log-zone.js';
 import { RecordRows } from './record-rows.js';
 import type { Spool } from './spool.js';
 import { codeOf } from './spool-files.js';
-import { LogList, logOf, toldOf, type TailLog, type ToldLog } from './tail-log.js';
+import { LogList, logOf, toldOf, type AccessLog, type TailLog, type ToldLog } from './tail-log.js';
 import type { TailLogs } from './tail-logs.js';
 import { TailReader } from './tail-reader.js';
 import { rulesOf } from './tail-rules.js';
