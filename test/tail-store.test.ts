@@ -178,3 +178,18 @@ test('killed, and the spool is lost; ended while the server is away', async (t) 
   assert.equal(await last.end('SIGTERM'), 0, last.said);
   await compare();
 });
+
+test('a server that takes statements and never answers does not hold up the end', async (t) => {
+  const { site, tail, compare } = sceneOf(t);
+  site.write(third(0));
+  const first = tail();
+  await first.until('"stored"');
+  server.setFaults([{ kind: 'silence', sql: INSERT }]);
+  site.write([...third(1), ...third(2)]);
+  assert.equal(await first.end('SIGTERM'), 0, first.said);
+  assert.match(first.said, /ends though the store has not answered/);
+  const last = tail();
+  await last.until('"stored"');
+  assert.equal(await last.end('SIGTERM'), 0, last.said);
+  await compare();
+});

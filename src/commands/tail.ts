@@ -31,6 +31,7 @@ import { checkStoreChoice, DEFAULT_STORE, storeOptions, type StoreChoice } from 
 
 /** Long enough for the bytes of a few seconds, shorter than what service managers wait. */
 const LONGEST_DRAIN_MS = 60_000;
+const LONGEST_SEND_MS = 15_000;
 const DEFAULT_SPOOL = './limitlens-spool';
 /** How often to look for new lines. */
 const READ_INTERVAL_MS = 500;
@@ -40,6 +41,8 @@ const READ_PAUSE_MS = 100;
 const MOST_ROWS_PER_RECORD = 50_000;
 /** What fails is kept in the spool anyway, and sent again from there. */
 const STORE_ATTEMPTS = 3;
+/** A server that does not answer is given up sooner than by an import, since the spool waits. */
+const WRITE_SECONDS = 60;
 
 export interface TailCommandOptions
   extends StoreChoice, PrivacyChoice, AlertChoice, TailHttpChoice {
@@ -212,8 +215,13 @@ export async function tailCommand(
       await site.tailer.commit({ isWhole: true });
       log.warn('ends without a drain, since the spool is full: the next start goes on');
     }
-    await tailStore.end();
     clearTimeout(bound);
+    // The spool has everything; a store that does not answer is not waited for.
+    setTimeout(() => {
+      log.warn('ends though the store has not answered: the next start sends again what waits');
+      process.exit(EXIT.ok);
+    }, LONGEST_SEND_MS).unref();
+    await tailStore.end();
     log.info('drained');
   } finally {
     await alerts?.stop();
@@ -268,6 +276,7 @@ async function openTailStore(
         ...(retention === undefined ? {} : { retention }),
         createIfMissing: true,
         retryPolicy: { attempts: STORE_ATTEMPTS, wait },
+        writeSeconds: WRITE_SECONDS,
       });
       return store;
     },

@@ -57,9 +57,9 @@ const DISK_RETRY_MS = 1000;
  * A state is written when this many times its bytes have been read since the one before, so that
  * writing states costs little beside reading, and reading again after a crash is short.
  */
-const READ_PER_STATE = 4;
+const READ_PER_STATE = 8;
 /** And when this has passed: logs are not kept for ever. */
-const LONGEST_WITHOUT_STATE_MS = 60_000;
+const LONGEST_WITHOUT_STATE_MS = 120_000;
 /** And when each record would have to name more ranges than this. */
 const MOST_RANGES = 500;
 /** And this, where lines can't be read again: they are handed on from a state that holds them. */

@@ -15,6 +15,7 @@ import { storeError } from './store-errors.js';
 /** What a server is given on top of max_execution_time to say that it gave up. */
 const GRACE_MS = 15_000;
 const DEFAULT_SECONDS = 60;
+/** Of a write, unless told otherwise. */
 const WRITE_SECONDS = 300;
 
 export interface EngineParts {
@@ -27,15 +28,17 @@ export interface EngineParts {
   /** Tables are Distributed over replicated ones. */
   readonly isCluster: boolean;
   readonly retryPolicy: RetryPolicy;
+  /** How long one write may take, where not as long as usual. */
+  readonly writeSeconds?: number;
 }
 
 /** What every insert and every change of the schema is run with. */
-function writeSettings(isCluster: boolean): Settings {
+function writeSettings(isCluster: boolean, seconds = WRITE_SECONDS): Settings {
   return {
     insert_deduplicate: 1,
     // Asynchronous inserts have a deduplication of their own, off by default.
     async_insert: 0,
-    max_execution_time: WRITE_SECONDS,
+    max_execution_time: seconds,
     // One log may span many months, and hostile lines may claim any.
     max_partitions_per_insert_block: '0',
     // A new TTL is for what comes; rewriting every old part at once would stop an import.
@@ -43,7 +46,7 @@ function writeSettings(isCluster: boolean): Settings {
     ...(isCluster
       ? {
           distributed_foreground_insert: 1,
-          distributed_ddl_task_timeout: `${WRITE_SECONDS}`,
+          distributed_ddl_task_timeout: `${seconds}`,
           insert_quorum: 'auto',
           insert_quorum_parallel: 0,
         }
@@ -65,7 +68,7 @@ export class Engine {
   static async over(parts: EngineParts): Promise<Engine> {
     const engine = new Engine(parts);
     if (parts.isEmbedded) {
-      const settings = writeSettings(parts.isCluster);
+      const settings = writeSettings(parts.isCluster, parts.writeSeconds);
       await parts.writer.command({ query: 'SELECT 1', clickhouse_settings: settings });
     }
     return engine;
@@ -73,7 +76,7 @@ export class Engine {
 
   /** Runs a statement without a result. */
   async command(query: string): Promise<void> {
-    await this.#run(WRITE_SECONDS, (signal) =>
+    await this.#run(this.#parts.writeSeconds ?? WRITE_SECONDS, (signal) =>
       this.#parts.writer.command({ query, clickhouse_settings: this.#ownSettings(), ...signal }),
     );
   }
@@ -118,7 +121,7 @@ export class Engine {
   ): Promise<void> {
     const [first, ...rest] = columns;
     if (first === undefined) throw new Error(`insert into ${table} without columns`);
-    await this.#run(WRITE_SECONDS, (signal) =>
+    await this.#run(this.#parts.writeSeconds ?? WRITE_SECONDS, (signal) =>
       this.#parts.writer.insert({
         table,
         columns: [first, ...rest],
@@ -135,7 +138,8 @@ export class Engine {
    * of the insert's text (6 ms per 10,000 rows): there, they are sent once.
    */
   #ownSettings(): Settings {
-    return this.#parts.isEmbedded ? {} : writeSettings(this.#parts.isCluster);
+    const { isEmbedded, isCluster, writeSeconds } = this.#parts;
+    return isEmbedded ? {} : writeSettings(isCluster, writeSeconds);
   }
 
   async close(): Promise<void> {

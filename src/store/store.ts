@@ -35,6 +35,8 @@ export interface StoreOptions {
   /** For the first requests to a server; 10 s by default. */
   readonly connectTimeoutMs?: number;
   readonly retryPolicy?: Partial<RetryPolicy>;
+  /** How long one insert may take; 300 s by default. */
+  readonly writeSeconds?: number;
   /** Where CLICKHOUSE_USER and CLICKHOUSE_PASSWORD are looked up; process.env by default. */
   readonly env?: NodeJS.ProcessEnv;
 }
@@ -186,6 +188,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     isEmbedded: connect !== undefined,
     isCluster: target.cluster !== undefined,
     retryPolicy: { ...DEFAULT_RETRY, ...options.retryPolicy },
+    ...(options.writeSeconds === undefined ? {} : { writeSeconds: options.writeSeconds }),
   });
   try {
     await prepareSchema(engine, target, { create, readOnly, retention: options.retention });

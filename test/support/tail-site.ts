@@ -5,8 +5,15 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ROW_COLUMNS, type RowTable } from '../../src/aggregate/rows.js';
@@ -62,7 +69,7 @@ export class TailSite {
     ]);
   }
 
-  /** Imports the same logs, oldest first. */
+  /** Imports the same logs, each as if it had never been rotated. */
   async import(store: readonly string[]): Promise<void> {
     const { code, said } = await this.tryImport(store);
     assert.equal(code, 0, said);
@@ -73,8 +80,7 @@ export class TailSite {
     const args = [
       ...['import', '--conf', this.#conf, ...store, '--timezone', 'UTC'],
       ...['--lateness', '5s', '--threads', '1'],
-      ...this.#files('error.log').flatMap((path) => ['--error-log', path]),
-      ...this.#files('access.log'),
+      ...['--error-log', this.#whole('error.log'), this.#whole('access.log')],
     ];
     const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
     let said = '';
@@ -83,9 +89,14 @@ export class TailSite {
     return { code, said };
   }
 
-  #files(name: LogLine['name']): string[] {
+  /** A copy of a log before its rotations. */
+  #whole(name: LogLine['name']): string {
     const numbers = Array.from({ length: this.#rotated[name] }, (_, i) => this.#rotated[name] - i);
-    return [...numbers.map((n) => this.path(`${name}.${n}`)), this.path(name)];
+    const paths = [...numbers.map((n) => this.path(`${name}.${n}`)), this.path(name)];
+    mkdirSync(this.path('whole'), { recursive: true });
+    const whole = join(this.path('whole'), name);
+    writeFileSync(whole, Buffer.concat(paths.map((path) => readFileSync(path))));
+    return whole;
   }
 }
 
@@ -135,7 +146,7 @@ export class TailProcess {
   }
 }
 
-/** All rows of all tables, merged as the engine would; sources of line counts without rotation. */
+/** All rows of all tables, merged as the engine would; sources of line counts by their first names. */
 export async function storedRows(store: Store): Promise<StoredRows> {
   const all: StoredRows = {};
   for (const table of Object.keys(ROW_COLUMNS) as RowTable[]) {
@@ -153,7 +164,7 @@ export async function storedRows(store: Store): Promise<StoredRows> {
 function withoutRotation(rows: readonly Record<string, unknown>[]): Record<string, unknown>[] {
   const sums = new Map<string, number>();
   for (const { lines, source, ...row } of rows) {
-    const key = JSON.stringify({ ...row, source: rotationStem(String(source)) });
+    const key = JSON.stringify({ ...row, source: basename(rotationStem(String(source))) });
     sums.set(key, (sums.get(key) ?? 0) + Number(lines));
   }
   return [...sums].map(([key, lines]) => ({ key, lines }));
