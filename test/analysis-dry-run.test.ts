@@ -2,6 +2,8 @@
  * Is a dry run safe to end? On captures, on samples, and at the borders of what decides.
  */
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   analyseDryRun,
@@ -13,6 +15,8 @@ import {
 import { dryRunText } from '../src/analysis/dry-run-text.js';
 import { dryRunCommand } from '../src/commands/dry-run.js';
 import { outputOf, storeOf } from './support/analysed.js';
+import { mustRun } from './support/cli.js';
+import { makeTempDir } from './support/temp-dir.js';
 
 const HOUR_MS = 3_600_000;
 const RULE = { instance: 'default', zone: 'z', server: 's', location: '/' };
@@ -178,4 +182,22 @@ test('samples: 130 of the pages would have been rejected, as nginx logged', asyn
   const text = dryRunText(analysis);
   assert.match(text, /130 of 1787 requests would have been rejected/);
   assert.match(text, /Retries: a client that is rejected comes again/);
+});
+
+test('without $limit_req_status and error log the replay tells, and says so', async (t) => {
+  const dir = makeTempDir(t);
+  for (const name of ['nginx.conf', 'access.log']) {
+    const text = readFileSync(join('test/traces/d_dry_run', name), 'latin1');
+    writeFileSync(join(dir, name), text.replaceAll(/"limit_req_status":"[^"]*",/g, ''), 'latin1');
+  }
+  const store = join(dir, 'store');
+  const from = ['--conf', join(dir, 'nginx.conf'), join(dir, 'access.log')];
+  await mustRun(['import', '--store', store, ...from]);
+  const { exit, analysis } = await dryRun(store);
+  assert.equal(exit, 1);
+  const { requests, wouldReject, notLogged } = analysis.rules[0]!;
+  // nginx counted 60; a few depend on order within a millisecond, which only outcomes would settle.
+  assert.ok(Math.abs(wouldReject - 60) <= 3, `${wouldReject} would be rejected`);
+  assert.deepEqual([requests, notLogged], [181, 181]);
+  assert.match(dryRunText(analysis), /181 requests of the zone have no \$limit_req_status/);
 });

@@ -2,7 +2,7 @@
  * What the analysis of a dry run is made of, asked of a store.
  */
 import type { Filter } from '../store/filter.js';
-import { limits, topKeys, type KeyTotal } from '../store/queries.js';
+import { agreementByZone, limits, topKeys, type KeyTotal } from '../store/queries.js';
 import {
   dryRunKeys,
   dryRunKeysByHour,
@@ -35,5 +35,6 @@ export async function readDryRunInputs(
       (row) => row.rejectedDryRun + row.delayedDryRun + row.exhausted > 0,
     ),
     limits: await limits(store, filter),
+    notLogged: (await agreementByZone(store, filter)).filter((row) => row.class === 'not_logged'),
   };
 }

@@ -35,6 +35,12 @@ function ruleLines(rule: DryRunRule): string[] {
     `${cell(`${instance}zone ${rule.zone}, ${place}${where}`, 200)}: ` +
       `${VERDICTS[rule.verdict]}`,
     ...rule.reasons.map((reason) => `  ${reason}`),
+    ...(rule.notLogged === 0
+      ? []
+      : [
+          `  ${count(rule.notLogged)} requests of the zone have no $limit_req_status: their outcomes are the ` +
+            "error log's, or the replay's own. Log it, and they are nginx's.",
+        ]),
     ...(rule.isInForce ? [] : ['  The newest configuration has it no longer under dry run.']),
     `  would be delayed: ${count(rule.wouldDelay)} of ${count(rule.requests)} requests ` +
       `(${share(rule.wouldDelay, rule.requests)}); keys of the zone that would see a reject: ` +

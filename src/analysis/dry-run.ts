@@ -20,6 +20,8 @@ export interface DryRunInputs {
   readonly keysByHour: readonly KeysStep[];
   readonly worstKeys: readonly KeyTotal[];
   readonly limits: readonly StoredLimits[];
+  /** Requests by zone whose outcome no log told. */
+  readonly notLogged?: readonly { instance: string; zone: string; requests: number }[];
 }
 
 export interface DryRunThresholds {
@@ -63,6 +65,8 @@ export interface DryRunRule {
   readonly keys: DryRunKeyCounts;
   readonly worstKeys: readonly { key: string; passed: number; delayed: number; rejected: number }[];
   readonly hours: readonly DryRunHour[];
+  /** Requests of the zone whose outcome is the replay's word: $limit_req_status is not logged. */
+  readonly notLogged: number;
   readonly verdict: DryRunVerdict;
   /** Why, in whole sentences. */
   readonly reasons: readonly string[];
@@ -222,6 +226,7 @@ function analyseRule(
       rejected: row.rejectedDryRun + row.exhausted,
     })),
     hours,
+    notLogged: sum((inputs.notLogged ?? []).filter(isOfZone), (row) => row.requests),
     ...judge(facts, thresholds),
   };
 }

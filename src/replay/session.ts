@@ -335,6 +335,8 @@ export class ReplaySession {
   #infer(event: number, rule: RuleRow): void {
     const { pool } = this.engine;
     if (pool.flags[event]! & FLAG.early) return;
+    // Under dry run the response shows nothing: without lines only the model can tell.
+    if (rule.isDryRun && !this.#options.hasErrorLog) return;
     const isRefusal = pool.httpStatus[event] === rule.limitReqStatus && !rule.isDryRun;
     if (this.#options.hasErrorLog || !isRefusal || pool.upstreamStatus[event]! > 0) {
       pool.logged[event] = STATUS.passed;
