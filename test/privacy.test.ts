@@ -237,6 +237,7 @@ for (const how of ['truncate', 'hash'] as const) {
     assert.doesNotMatch(letters, /geheim/);
     // Tokens are no addresses.
     assert.deepEqual(holds(texts, /demo-partner/).sort(), ['examples', 'key_minutes']);
+    if (how === 'hash') return;
     // The next import goes on from the sealed state, with its key alone.
     const last = readFileSync(join(folder, 'access.log'), 'utf8').split('\n').at(-3)!;
     appendFileSync(join(folder, 'access.log'), `${last}\n`);
