@@ -99,17 +99,20 @@ class KilledSite extends TailSite {
     if (isAway) await this.#server.stop();
     const daemon = this.#start();
     const isEarly = this.#random() < 0.2;
-    if (!isEarly) await daemon.until('"follows"');
+    const isLate = !isAway && this.#random() < 0.6;
+    // A step has something to read.
+    this.write(lines.slice(0, LINES_PER_WRITE));
+    if (!isEarly) await daemon.until(isLate ? '"stored"' : '"follows"');
     const killMs = this.#random() * (isEarly ? 1500 : 600);
     const timer = setTimeout(() => daemon.child.kill('SIGKILL'), killMs);
-    await this.writeSlowly(lines);
+    await this.writeSlowly(lines.slice(LINES_PER_WRITE));
     const [code, signal] = await daemon.exit;
     clearTimeout(timer);
     if (isAway) await this.#server.start();
     assert.equal(signal, 'SIGKILL', `the daemon ended by itself with ${code}: ${daemon.said}`);
     if (daemon.said.includes(AGAIN)) this.again++;
     const where = isAway ? ', the server away' : '';
-    return `killed ${Math.round(killMs)} ms after ${isEarly ? 'its start' : 'it began to follow'}${where}`;
+    return `killed ${Math.round(killMs)} ms after ${isEarly ? 'its start' : isLate ? 'it had stored' : 'it began to follow'}${where}`;
   }
 
   /** A drain that does not come to its end is ended by the next start. */
