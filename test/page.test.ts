@@ -100,22 +100,33 @@ async function goTo(page: Page, name: string): Promise<void> {
   await waitForPanels(page);
 }
 
-/** Texts of a panel's table, row by row. */
-async function cells(page: Page, panelId: string): Promise<string[][]> {
-  const rows = await page.locator(`#${panelId} tbody tr`).all();
-  return Promise.all(rows.map((row) => row.locator('td').allInnerTexts()));
+/** What this needs of an element; the compiler knows no browser here. */
+interface Drawn {
+  readonly innerText: string;
+  readonly style: { readonly background: string };
+  querySelectorAll(selector: string): Iterable<Drawn>;
 }
 
-async function swatches(page: Page, panelId: string): Promise<Map<string, string>> {
-  const entries = await page.locator(`#${panelId} .legend li`).all();
-  const pairs = entries.map(async (entry) => {
-    const swatch = entry.locator('.swatch');
-    const colour = await swatch.evaluate(
-      (node) => (node as unknown as { style: { background: string } }).style.background,
+/** Texts of a panel's table, row by row. */
+async function cells(page: Page, panelId: string): Promise<string[][]> {
+  return page
+    .locator(`#${panelId} tbody tr`)
+    .evaluateAll((rows) =>
+      (rows as unknown as Drawn[]).map((row) =>
+        [...row.querySelectorAll('td')].map((cell) => cell.innerText),
+      ),
     );
-    return [(await entry.innerText()).replace(/\s*→$/, '').trim(), colour] as const;
-  });
-  return new Map(await Promise.all(pairs));
+}
+
+/** Names in a panel's legend, and their colours. */
+async function swatches(page: Page, panelId: string): Promise<Map<string, string>> {
+  const entries = await page.locator(`#${panelId} .legend li`).evaluateAll((items) =>
+    (items as unknown as Drawn[]).map((item): [string, string] => {
+      const [swatch] = item.querySelectorAll('.swatch');
+      return [item.innerText.replace(/\s*→$/, '').trim(), swatch!.style.background];
+    }),
+  );
+  return new Map(entries);
 }
 
 async function assertNoFailure(page: Page): Promise<void> {

@@ -59,9 +59,15 @@ export async function openPage(
 /** Waits until the page has taken up its address and every panel has drawn what it asked for. */
 export async function waitForPanels(page: Page): Promise<void> {
   await page.locator('main[aria-busy="false"]').waitFor();
-  const panels = page.locator('section.panel');
-  await panels.first().waitFor();
-  for (const panel of await panels.all()) {
+  await page.locator('section.panel').first().waitFor();
+  const unfinished = page.locator('section.panel:not([aria-busy="false"])');
+  // Those in view finish by themselves; the others when they have been looked at.
+  for (;;) {
+    const ids = await unfinished.evaluateAll((nodes) =>
+      nodes.map((node) => (node as unknown as { id: string }).id),
+    );
+    if (ids.length === 0) return;
+    const panel = page.locator(`#${ids[0]}`);
     await panel.scrollIntoViewIfNeeded();
     await panel.and(page.locator('[aria-busy="false"]')).waitFor();
   }
