@@ -3,21 +3,28 @@
  *
  * Follows ngx_http_limit_req_lookup() where it finds, moves and makes nodes, and
  * ngx_http_limit_req_expire(). Lookup, arithmetic and storing are separate steps, so that a
- * replay can judge a request before it decides what to store. Nodes and keys are small dense
- * integers; milliReq, milliRps, ms and bytes as everywhere.
+ * replay can judge a request before it decides what to store. Keys are small dense integers;
+ * milliReq, milliRps, ms and bytes as everywhere.
+ *
+ * What is known of a node lies side by side, in one cache line: a node is the place of its first
+ * number, and every field is a view of the whole memory, shifted by the field's place.
  *
  * Not here: the judgement of a request (limits.ts), sums (arithmetic.ts), pages (slab.ts).
  */
 import { decayedExcess, isIdle } from './arithmetic.js';
 import { limitReqCapacityNodes } from './capacity.js';
 import { limitReqNodeBytes, limitReqOverhead } from './layout.js';
-import { NodeTable, resized, type NodeTableSnapshot } from './node-table.js';
+import { NodeTable, type NodeTableSnapshot } from './node-table.js';
 import { Slab, type SlabSnapshot } from './slab.js';
+import { UseOrder } from './use-order.js';
 
 const NONE = -1;
 const DEFAULT_INITIAL_NODES = 1024;
 /** expire(1) frees two at most, expire(0) one by force and two more. */
 const MOST_EVICTED = 5;
+/** Numbers of a node: excess, last, the caller's three, its place in the order of use, its count. */
+const NODE_LENGTH = 8;
+const BYTES = Float64Array.BYTES_PER_ELEMENT;
 
 export interface ZoneMemoryOptions {
   readonly sizeBytes: number;
@@ -46,9 +53,14 @@ export class ZoneMemory {
   rateMilliRps: number;
 
   /** By node, for the caller to read and write. Another array once the nodes outgrow it. */
-  excessMilliReq: Float64Array;
+  excessMilliReq!: Float64Array;
   /** By node, for the caller to read and write. Another array once the nodes outgrow it. */
-  lastMs: Float64Array;
+  lastMs!: Float64Array;
+  /** By node, for whoever keeps bounds of the excess. Another array once the nodes outgrow it. */
+  low!: Float64Array;
+  high!: Float64Array;
+  /** By node: the rate that they are of. */
+  boundsRate!: Float64Array;
 
   /** Keys that the last create() forgot, in that order. */
   readonly evictedKeys = new Int32Array(MOST_EVICTED);
@@ -62,11 +74,10 @@ export class ZoneMemory {
 
   #slab: Slab;
   #table: NodeTable;
-  #counts: Int32Array;
-  #newer: Int32Array;
-  #older: Int32Array;
-  #newest = NONE;
-  #oldest = NONE;
+  #order = new UseOrder();
+  #memory = new Float64Array(0);
+  #places!: Float64Array;
+  #counts!: Float64Array;
 
   constructor(options: ZoneMemoryOptions) {
     this.sizeBytes = options.sizeBytes;
@@ -75,12 +86,7 @@ export class ZoneMemory {
     this.#slab = new Slab(options.sizeBytes);
     for (const bytes of limitReqOverhead(options.nameLength)) this.#slab.alloc(bytes);
     this.#table = new NodeTable(options.initialNodes ?? DEFAULT_INITIAL_NODES);
-    const size = this.#table.size;
-    this.excessMilliReq = new Float64Array(size);
-    this.lastMs = new Float64Array(size);
-    this.#counts = new Int32Array(size);
-    this.#newer = new Int32Array(size);
-    this.#older = new Int32Array(size);
+    this.#grow();
   }
 
   /** Nodes in use. */
@@ -106,7 +112,7 @@ export class ZoneMemory {
   /** Nodes that still owe something. Walks them all: for gauges, not for every request. */
   nodesInDebt(nowMs: number): number {
     let inDebt = 0;
-    for (let node = this.#oldest; node !== NONE; node = this.#newer[node]!) {
+    for (let node = this.tail(); node !== NONE; node = this.nextNewer(node)) {
       if (this.#decayed(node, nowMs) > 0) inDebt++;
     }
     return inDebt;
@@ -114,18 +120,17 @@ export class ZoneMemory {
 
   /** The node that holds this key, or -1. Changes nothing. */
   find(keyId: number): number {
-    return this.#table.find(keyId);
+    const number = this.#table.find(keyId);
+    return number < 0 ? NONE : number * NODE_LENGTH;
   }
 
   keyOf(node: number): number {
-    return this.#table.keyOf(node);
+    return this.#table.keyOf(node / NODE_LENGTH);
   }
 
   /** Makes the node the newest, as every lookup does, a rejected request's too. */
   touch(node: number): void {
-    if (node === this.#newest) return;
-    this.#unlink(node);
-    this.#linkNewest(node);
+    this.#order.use(node, this.#places);
   }
 
   /**
@@ -153,12 +158,11 @@ export class ZoneMemory {
         return NONE;
       }
     }
-    const node = this.#table.take(keyId, page);
-    if (node >= this.lastMs.length) this.#grow();
-    this.excessMilliReq[node] = 0;
+    const node = this.#table.take(keyId, page) * NODE_LENGTH;
+    if (node >= this.#memory.length) this.#grow();
+    this.#memory.fill(0, node, node + NODE_LENGTH);
     this.lastMs[node] = nowMs;
-    this.#counts[node] = 0;
-    this.#linkNewest(node);
+    this.#order.add(node, this.#places);
     return node;
   }
 
@@ -177,39 +181,45 @@ export class ZoneMemory {
 
   /** The oldest node, the next one to be forgotten, or -1. */
   tail(): number {
-    return this.#oldest;
+    return this.#order.oldest(this.#places);
   }
 
   /** The newest node, or -1. */
   head(): number {
-    return this.#newest;
+    return this.#order.newest(this.#places);
   }
 
   /** The next node towards the newest, or -1. */
   nextNewer(node: number): number {
-    return this.#newer[node]!;
+    return this.#order.newer(node, this.#places);
   }
 
   /** The next node towards the oldest, or -1. */
   nextOlder(node: number): number {
-    return this.#older[node]!;
+    return this.#order.older(node, this.#places);
   }
 
   /** Frees a node outright. nginx never does; a replay corrects itself with it. */
   remove(node: number): void {
-    this.#unlink(node);
-    this.#slab.free(this.#table.pageOf(node));
-    this.#table.drop(node);
+    const number = node / NODE_LENGTH;
+    this.#order.remove(node, this.#places);
+    this.#slab.free(this.#table.pageOf(number));
+    this.#table.drop(number);
+  }
+
+  /** The node that a snapshot names by this number. */
+  static nodeOf(number: number): number {
+    return number * NODE_LENGTH;
   }
 
   snapshot(): ZoneMemorySnapshot {
     const nodes: number[] = [];
-    for (let node = this.#oldest; node !== NONE; node = this.#newer[node]!) nodes.push(node);
+    for (let node = this.tail(); node !== NONE; node = this.nextNewer(node)) nodes.push(node);
     return {
       nameLength: this.nameLength,
       rateMilliRps: this.rateMilliRps,
       slab: this.#slab.snapshot(),
-      table: this.#table.snapshot(nodes),
+      table: this.#table.snapshot(nodes.map((node) => node / NODE_LENGTH)),
       excessMilliReq: nodes.map((node) => this.excessMilliReq[node]!),
       lastMs: nodes.map((node) => this.lastMs[node]!),
       counts: nodes.map((node) => this.#counts[node]!),
@@ -226,11 +236,12 @@ export class ZoneMemory {
     zone.#slab = Slab.restore(snapshot.slab);
     zone.#table = NodeTable.restore(snapshot.table);
     zone.#grow();
-    for (const [i, node] of snapshot.table.nodes.entries()) {
+    for (const [i, number] of snapshot.table.nodes.entries()) {
+      const node = number * NODE_LENGTH;
       zone.excessMilliReq[node] = snapshot.excessMilliReq[i]!;
       zone.lastMs[node] = snapshot.lastMs[i]!;
       zone.#counts[node] = snapshot.counts[i]!;
-      zone.#linkNewest(node);
+      zone.#order.add(node, zone.#places);
     }
     return zone;
   }
@@ -238,7 +249,7 @@ export class ZoneMemory {
   /** @param first 1: one or two idle nodes; 0: the oldest by force, then one or two idle ones */
   #expire(first: 0 | 1, nowMs: number): void {
     for (let n: number = first; n < 3; n++) {
-      const node = this.#oldest;
+      const node = this.tail();
       // A pinned node at the tail ends the search, whatever lies beyond it.
       if (node === NONE || this.#counts[node]! > 0) return;
       if (
@@ -253,7 +264,7 @@ export class ZoneMemory {
 
   #evict(node: number, isForced: boolean, nowMs: number): void {
     const i = this.evictedCount++;
-    this.evictedKeys[i] = this.#table.keyOf(node);
+    this.evictedKeys[i] = this.keyOf(node);
     this.evictedExcessMilliReq[i] = this.#decayed(node, nowMs);
     this.evictedForced[i] = isForced ? 1 : 0;
     this.remove(node);
@@ -263,29 +274,18 @@ export class ZoneMemory {
     return decayedExcess(this.excessMilliReq[node]!, this.lastMs[node]!, this.rateMilliRps, nowMs);
   }
 
-  #linkNewest(node: number): void {
-    this.#newer[node] = NONE;
-    this.#older[node] = this.#newest;
-    if (this.#newest === NONE) this.#oldest = node;
-    else this.#newer[this.#newest] = node;
-    this.#newest = node;
-  }
-
-  #unlink(node: number): void {
-    const newer = this.#newer[node]!;
-    const older = this.#older[node]!;
-    if (newer === NONE) this.#newest = older;
-    else this.#older[newer] = older;
-    if (older === NONE) this.#oldest = newer;
-    else this.#newer[older] = newer;
-  }
-
   #grow(): void {
-    const size = Math.max(this.#table.size, this.lastMs.length);
-    this.excessMilliReq = resized(this.excessMilliReq, size);
-    this.lastMs = resized(this.lastMs, size);
-    this.#counts = resized(this.#counts, size);
-    this.#newer = resized(this.#newer, size);
-    this.#older = resized(this.#older, size);
+    const length = this.#table.size * NODE_LENGTH;
+    const memory = new Float64Array(Math.max(length, this.#memory.length));
+    memory.set(this.#memory);
+    this.#memory = memory;
+    const field = (place: number): Float64Array => new Float64Array(memory.buffer, place * BYTES);
+    this.excessMilliReq = field(0);
+    this.lastMs = field(1);
+    this.low = field(2);
+    this.high = field(3);
+    this.boundsRate = field(4);
+    this.#places = field(5);
+    this.#counts = field(6);
   }
 }

@@ -37,7 +37,7 @@ export interface SessionState {
 /** The zone as it stands; only when no request is waiting. */
 export function snapshotZone(zone: ZoneReplay, keyExpression: string): ZoneState {
   const memory = zone.memory.snapshot();
-  const { nodes } = memory.table;
+  const nodes = memory.table.nodes.map((number) => ZoneMemory.nodeOf(number));
   return {
     name: zone.name,
     keyExpression,
@@ -59,8 +59,8 @@ export function restoreZone(zone: ZoneReplay, state: ZoneState, rateMilliRps: nu
   zone.memory = ZoneMemory.restore(state.memory);
   zone.memory.rateMilliRps = rateMilliRps;
   const { nodes } = state.memory.table;
-  zone.makeRoom(nodes.reduce((most, node) => Math.max(most, node + 1), 0));
-  for (const [i, node] of nodes.entries()) {
+  for (const [i, number] of nodes.entries()) {
+    const node = ZoneMemory.nodeOf(number);
     zone.low[node] = state.low[i]!;
     zone.high[node] = state.high[i]!;
     zone.rate[node] = state.rate[i]!;

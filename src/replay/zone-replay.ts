@@ -18,7 +18,6 @@ import {
   lastAfter,
   ONE_REQUEST_MILLI_REQ,
 } from '../limit-req/arithmetic.js';
-import { resized } from '../limit-req/node-table.js';
 import { ZoneMemory } from '../limit-req/zone-memory.js';
 import type { KeyTable } from '../keys/key-table.js';
 
@@ -66,11 +65,6 @@ export class ZoneReplay {
   /** Holds the keys' bytes; what a node, a shadow or a waiting request needs is retained. */
   keys: KeyTable;
   memory: ZoneMemory;
-  /** Bounds by node, of the excess at memory.lastMs[node]. */
-  low = new Float64Array(1024);
-  high = new Float64Array(1024);
-  /** By node: the rate under which the bounds were written; a reload may change it. */
-  rate = new Float64Array(1024);
   readonly counts: ZoneCounts = {
     evictions: 0,
     evictionsInDebt: 0,
@@ -109,6 +103,20 @@ export class ZoneReplay {
         nameLength: Buffer.byteLength(options.name),
         rateMilliRps: options.rateMilliRps,
       });
+  }
+
+  /** Bounds by node, of the excess at memory.lastMs[node]. */
+  get low(): Float64Array {
+    return this.memory.low;
+  }
+
+  get high(): Float64Array {
+    return this.memory.high;
+  }
+
+  /** By node: the rate under which the bounds were written; a reload may change it. */
+  get rate(): Float64Array {
+    return this.memory.boundsRate;
   }
 
   /**
@@ -213,11 +221,6 @@ export class ZoneReplay {
     this.warmUntilMs = -Infinity;
   }
 
-  /** Room for bounds of this many nodes. */
-  makeRoom(nodes: number): void {
-    while (this.low.length < nodes) this.#grow();
-  }
-
   #drop(node: number, keyId: number): void {
     this.memory.remove(node);
     this.keys.release(keyId);
@@ -266,13 +269,9 @@ export class ZoneReplay {
     }
     this.keys.retain(keyId);
     this.counts.nodesCreated++;
-    if (node >= this.low.length) this.#grow();
     // nginx gives a node of a later-accounted lookup last = 0, which decays to no excess at all;
     // the same stands here for every new node until it is charged.
     memory.lastMs[node] = 0;
-    this.low[node] = 0;
-    this.high[node] = 0;
-    this.rate[node] = 0;
     if (nowMs < this.warmUntilMs) {
       memory.lastMs[node] = this.warmSinceMs;
       memory.excessMilliReq[node] = IDLE_MILLI_REQ;
@@ -353,12 +352,5 @@ export class ZoneReplay {
       older = this.memory.nextNewer(older);
     }
     return false;
-  }
-
-  #grow(): void {
-    const length = Math.max(this.low.length * 2, this.memory.lastMs.length);
-    this.low = resized(this.low, length);
-    this.high = resized(this.high, length);
-    this.rate = resized(this.rate, length);
   }
 }
