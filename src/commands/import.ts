@@ -6,11 +6,11 @@ import { checkTimezone, readConfs } from '../pipeline/confs.js';
 import { DeadLetters } from '../pipeline/dead-letters.js';
 import { importLogs, type ImportResult } from '../pipeline/import-logs.js';
 import { missingFieldNotes } from '../pipeline/missing-fields.js';
-import { openLogs, type OpenedLogs } from '../pipeline/open-logs.js';
+import { openLogs, startReadThreads, type OpenedLogs } from '../pipeline/open-logs.js';
 import { openStdin, type Stdin } from '../pipeline/stdin.js';
 import type { GenerationInput } from '../replay/generations.js';
 import { importText } from './import-text.js';
-import { openStore } from '../store/store.js';
+import { openStore, type Store } from '../store/store.js';
 import type { Output } from './output.js';
 import { Progress } from './progress.js';
 import { privacyOf, type PrivacyChoice } from './privacy-options.js';
@@ -70,16 +70,19 @@ async function importFrom(
   const deadLetters =
     options.deadLetter === undefined ? undefined : new DeadLetters(options.deadLetter, privacy);
   const progress = new Progress(output, totalBytes(logs));
-  const store = await openStore({ ...storeOptions(options), createIfMissing: true });
+  const isApart = options.threads !== 1 && generations.length === 1;
+  const readThreads = isApart ? startReadThreads(logs, READ_APART_BYTES) : [];
+  let store: Store | undefined;
   let result: ImportResult;
   try {
+    store = await openStore({ ...storeOptions(options), createIfMissing: true });
     result = await importLogs(logs, store, {
       instance: options.instance,
       generations,
       latenessMs: options.latenessMs,
       ...(options.timezone === undefined ? {} : { timezone: options.timezone }),
       ...(options.chunkBytes === undefined ? {} : { chunkBytes: options.chunkBytes }),
-      ...(options.threads === 1 ? {} : { readApartBytes: READ_APART_BYTES }),
+      ...(isApart ? { readApartBytes: READ_APART_BYTES, readThreads } : {}),
       ...(deadLetters === undefined ? {} : { deadLetters }),
       privacy,
       seal,
@@ -88,9 +91,10 @@ async function importFrom(
       onProgress: (doneBytes) => progress.show(doneBytes),
     });
   } finally {
+    for (const thread of readThreads) thread.close();
     progress.end();
     deadLetters?.close();
-    await store.close();
+    await store?.close();
   }
   const text =
     options.format === 'json'

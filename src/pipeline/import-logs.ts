@@ -32,6 +32,7 @@ import {
 } from './open-logs.js';
 import { KEEP_ADDRESSES, Privacy } from './privacy.js';
 import { PrivateRows } from './private-rows.js';
+import type { ReadThread } from './record-lane.js';
 import { RowBlocks } from './row-blocks.js';
 import { StateSeal } from './state-seal.js';
 
@@ -43,6 +44,8 @@ export interface ImportOptions {
   readonly chunkBytes?: number;
   /** Access logs of at least this size are read in threads of their own; none when undefined. */
   readonly readApartBytes?: number;
+  /** Such threads, started early; those that are left are the caller's to close. */
+  readonly readThreads?: ReadThread[];
   readonly deadLetters?: DeadLetters;
   /** Addresses are kept by default, query strings are not. */
   readonly privacy?: Privacy;
@@ -222,12 +225,13 @@ class ImportRun {
   }
 
   #reading(): Pick<LaneOptions, 'reading'> {
-    const { generations, readApartBytes } = this.#options;
+    const { generations, readApartBytes, readThreads = [] } = this.#options;
     const [first] = generations;
     if (generations.length !== 1 || readApartBytes === undefined) return {};
     const hasErrorLog = this.#logs.errors.length > 0;
     const { conf } = first!;
-    return { reading: { leastBytes: readApartBytes, conf, details: 'refused', hasErrorLog } };
+    const shared = { conf, details: 'refused', hasErrorLog, threads: readThreads } as const;
+    return { reading: { leastBytes: readApartBytes, ...shared } };
   }
 
   #rangeOf(head: LogHead): ContentRange {

@@ -19,7 +19,7 @@ import type { ReplaySession } from '../replay/session.js';
 import { headHash } from './known-sources.js';
 import { AccessLane, ErrorLane, type Lane, type LineSink } from './lanes.js';
 import { NumberedKeys } from '../keys/key-numbers.js';
-import { RecordLane, RecordSource } from './record-lane.js';
+import { ReadThread, RecordLane, RecordSource } from './record-lane.js';
 import {
   candidateFormats,
   identify,
@@ -164,14 +164,25 @@ export interface LaneOptions {
     readonly conf: NginxConf;
     readonly details: 'all' | 'refused';
     readonly hasErrorLog: boolean;
+    /** Threads that were started early, taken from here. */
+    readonly threads: ReadThread[];
   };
 }
+
+const MOST_EARLY_THREADS = 2;
 
 /** A thread costs some tens of milliseconds to start; small logs are read here. */
 function mayReadApart(file: AccessFile, range: ContentRange, leastBytes: number): boolean {
   const { path, sizeBytes, isGzip } = file.head;
   if (path === '-' || file.isPrefixed) return false;
   return sizeBytes - (isGzip ? 0 : range.fromOffset) >= leastBytes;
+}
+
+/** Starts threads for the logs that may be read in one; close those that nobody took. */
+export function startReadThreads(logs: OpenedLogs, leastBytes: number): ReadThread[] {
+  const all = { fromOffset: 0, toOffset: Infinity };
+  const apart = logs.access.filter((file) => mayReadApart(file, all, leastBytes));
+  return apart.slice(0, MOST_EARLY_THREADS).map(() => new ReadThread());
 }
 
 /** One lane for each log, error logs first. */
@@ -205,16 +216,20 @@ export async function makeLanes(
     const isKnown = range.toOffset <= range.fromOffset;
     if (!isKnown && reading !== undefined && mayReadApart(file, range, reading.leastBytes)) {
       const keys = new NumberedKeys(session.generations.zones);
+      const { threads, conf, details, hasErrorLog } = reading;
       const source = new RecordSource(
         {
           path,
           lines: { isGzip, ...range, ...(chunkBytes === undefined ? {} : { chunkBytes }) },
           format: file.scanner.format,
           servers: file.servers,
-          ...reading,
+          conf,
+          details,
+          hasErrorLog,
         },
         keys,
         (note) => session.note(note),
+        threads.shift(),
       );
       lanes.push(
         new RecordLane(path, source, session, sink, file.scanner, clock, errorIndex, keys),

@@ -5,7 +5,7 @@
  * Buffers are lent by the replaying thread and go back and forth, so that neither runs ahead.
  */
 import { once } from 'node:events';
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { compileLogFormat, type LogFormat } from '../../parsers/access/line-scanner.js';
 import type { NginxConf } from '../../parsers/conf/model.js';
 import { InputError } from '../errors.js';
@@ -26,6 +26,9 @@ export interface ReadTask {
   readonly hasErrorLog: boolean;
 }
 
+/** The first message is the task, all later ones are buffers to fill. */
+export type ToReader = ReadTask | ArrayBuffer;
+
 export type FromReader =
   | { readonly kind: 'records'; readonly buffer: ArrayBuffer; readonly used: number }
   | { readonly kind: 'note'; readonly note: string }
@@ -39,11 +42,13 @@ class ReadRun {
   readonly #lines: FileLines;
   readonly #extractor: LineExtractor;
   readonly #writer: RecordWriter;
-  readonly #lent: ArrayBuffer[] = [];
+  readonly #lent: ArrayBuffer[];
   #buffer: ArrayBuffer | undefined;
 
-  constructor(task: ReadTask) {
+  /** @param lent buffers to fill; more come in time */
+  constructor(task: ReadTask, lent: ArrayBuffer[]) {
     this.#task = task;
+    this.#lent = lent;
     this.#lines = new FileLines(task.path, task.lines);
     this.#writer = new RecordWriter(task.lines.fromOffset);
     const generations = new Generations([{ conf: task.conf, sinceMs: null }]);
@@ -54,7 +59,6 @@ class ReadRun {
       (note) => send({ kind: 'note', note }),
       new Map(generations.zones.map((zone, i) => [zone.name, i])),
     );
-    parentPort!.on('message', (buffer: ArrayBuffer) => this.#lent.push(buffer));
   }
 
   async run(): Promise<void> {
@@ -148,13 +152,25 @@ function send(message: FromReader): void {
   parentPort!.postMessage(message);
 }
 
-const run = new ReadRun(workerData as ReadTask);
-try {
-  await run.run();
-} catch (error) {
-  run.flush();
-  const exitCode = error instanceof InputError ? error.exitCode : null;
-  const text = error instanceof Error && exitCode === null ? (error.stack ?? '') : '';
-  send({ kind: 'error', message: text === '' ? (error as Error).message : text, exitCode });
-  parentPort!.close();
+async function read(task: ReadTask, lent: ArrayBuffer[]): Promise<void> {
+  const run = new ReadRun(task, lent);
+  try {
+    await run.run();
+  } catch (error) {
+    run.flush();
+    const exitCode = error instanceof InputError ? error.exitCode : null;
+    const text = error instanceof Error && exitCode === null ? (error.stack ?? '') : '';
+    send({
+      kind: 'error',
+      message: text === '' ? (error as Error).message : text,
+      exitCode,
+    });
+    parentPort!.close();
+  }
 }
+
+const buffers: ArrayBuffer[] = [];
+parentPort!.on('message', (message: ToReader) => {
+  if (message instanceof ArrayBuffer) buffers.push(message);
+  else void read(message, buffers);
+});

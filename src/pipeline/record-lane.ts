@@ -19,6 +19,16 @@ import type { FromReader, ReadTask } from './read-worker.js';
 const BUFFERS = 6;
 const BUFFER_BYTES = 1 << 18;
 
+/** A thread that reads an access log; it takes a while to start, so it may be started early. */
+export class ReadThread {
+  readonly worker = new Worker(new URL('./read-worker.js', import.meta.url));
+
+  /** It never came to its task. */
+  close(): void {
+    void this.worker.terminate();
+  }
+}
+
 /** Records of the reading thread, one after the other. */
 export class RecordSource implements LineReader {
   readonly records: RecordReader;
@@ -33,11 +43,17 @@ export class RecordSource implements LineReader {
   #nextOffset: number;
 
   /** @param keys takes up the keys that the thread tells */
-  constructor(task: ReadTask, keys: NumberedKeys, onNote: (note: string) => void) {
+  constructor(
+    task: ReadTask,
+    keys: NumberedKeys,
+    onNote: (note: string) => void,
+    { worker } = new ReadThread(),
+  ) {
     this.records = new RecordReader(keys, task.lines.fromOffset);
     this.#onNote = onNote;
     this.#nextOffset = task.lines.fromOffset;
-    this.#worker = new Worker(new URL('./read-worker.js', import.meta.url), { workerData: task });
+    this.#worker = worker;
+    this.#worker.postMessage(task);
     this.#worker.on('message', (message: FromReader) => this.#receive(message));
     this.#worker.on('error', (error) => this.#fail(error));
     for (let i = 0; i < BUFFERS; i++) this.#lend(new ArrayBuffer(BUFFER_BYTES));
