@@ -1,7 +1,7 @@
 /**
  * The options of alerts, from the words of the command line or a configuration file.
  *
- * Not here: commander (../cli.ts), files with secrets (../commands).
+ * Not here: commander (../cli), files with secrets (../commands).
  */
 import type { Condition, ConditionName, Settings, Unit } from '../../alerts/condition.js';
 import { CONDITIONS, type Overrides } from '../../alerts/conditions.js';

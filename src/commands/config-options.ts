@@ -2,7 +2,7 @@
  * limitlens.yaml as options of a command: the command line beats the environment, which beats the
  * file, which beats what an option is by default.
  *
- * Knows a command by its shape alone, since commander has its one door (../cli.ts).
+ * Knows a command by its shape alone, since commander has its one door (../cli).
  */
 import { readConfig, type ConfigOption } from '../config/read-config.js';
 import { EXIT, formatWhere, InputError, quote } from '../errors.js';

@@ -18,12 +18,12 @@ import { clickHouseRoutes } from '../store-http/clickhouse-routes.js';
 import { leaveAddress } from '../store/daemon-address.js';
 import type { GuardedQueries } from '../store/guarded-queries.js';
 import type { Store } from '../store/store.js';
+import { DEFAULT_CLICKHOUSE_HTTP_USER } from './defaults.js';
 import { readSecretFile } from './secret-file.js';
 
 const OPTION = '--clickhouse-http';
 const PASSWORD_VARIABLE = 'LIMITLENS_CLICKHOUSE_HTTP_PASSWORD';
 const SHORTEST_PASSWORD = 8;
-export const DEFAULT_CLICKHOUSE_HTTP_USER = 'limitlens';
 
 export interface OfferChoice extends AccessChoice, TlsChoice {
   /** Address and port for ClickHouse's HTTP protocol. */

@@ -11,7 +11,8 @@ import { pageRoutes } from '../serve/page-routes.js';
 import { openStore, type Store } from '../store/store.js';
 import { checkOfferChoice, OfferedStore, type OfferChoice } from './offered-store.js';
 import type { Output } from './output.js';
-import { DEFAULT_STORE, storeOptions, type StoreChoice } from './store-choice.js';
+import { DEFAULT_STORE } from './defaults.js';
+import { storeOptions, type StoreChoice } from './store-choice.js';
 
 export interface ServeCommandOptions extends StoreChoice, HttpChoice, OfferChoice {
   readonly version: string;

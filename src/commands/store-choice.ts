@@ -4,6 +4,7 @@
 import { EXIT, InputError } from '../errors.js';
 import { parseServerUrl } from '../store/server.js';
 import type { StoreOptions } from '../store/store.js';
+import { DEFAULT_STORE } from './defaults.js';
 import { readSecretFile } from './secret-file.js';
 
 export interface StoreChoice {
@@ -15,8 +16,6 @@ export interface StoreChoice {
   /** The password is never an option: it would stand in the list of processes. */
   readonly clickhousePasswordFile?: string;
 }
-
-export const DEFAULT_STORE = './limitlens-data';
 
 /** @throws InputError 64 when both are given, 78 for a password file that cannot be read */
 export function storeOptions(choice: StoreChoice): Omit<StoreOptions, 'createIfMissing'> {

@@ -27,7 +27,8 @@ import { hangUp } from './tail-hang-up.js';
 import { TailSignals } from './tail-signals.js';
 import { sayLeftOut, TailSite } from './tail-site.js';
 import { checkHttpChoice, TailHttp, type TailHttpChoice } from './tail-http.js';
-import { checkStoreChoice, DEFAULT_STORE, storeOptions, type StoreChoice } from './store-choice.js';
+import { DEFAULT_STORE } from './defaults.js';
+import { checkStoreChoice, storeOptions, type StoreChoice } from './store-choice.js';
 
 /** Long enough for the bytes of a few seconds, shorter than what service managers wait. */
 const LONGEST_DRAIN_MS = 60_000;

@@ -3,7 +3,7 @@
  *
  * The one place to add a key to. The JSON schema, the reader and the sample are made from it or
  * held against it by a test; a value is taken by its option's own parser, so that file and command
- * line mean the same. Not here: reading (read-config.ts), what the options do (../cli.ts).
+ * line mean the same. Not here: reading (read-config.ts), what the options do (../cli).
  */
 
 /** What may stand at a key. */

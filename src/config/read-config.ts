@@ -4,7 +4,7 @@
  * Every problem of a file is told at once, each with file:line:column and the key's path. YAML 1.2;
  * one document, no aliases that multiply, no tags. The only importer of yaml and ajv.
  *
- * Not here: what an option takes (its parser in ../cli.ts).
+ * Not here: what an option takes (its parser in ../cli).
  */
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';

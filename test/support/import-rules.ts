@@ -30,6 +30,8 @@ export interface Rules {
   readonly layers: readonly Layer[];
   /** Package name to the folder or file where the only file that may import it lives. */
   readonly doors: Readonly<Record<string, string>>;
+  /** Packages whose door is the whole folder. */
+  readonly wideDoors?: readonly string[];
 }
 
 /** All imports of one file: import, export from, import(), import types and require(). */
@@ -115,7 +117,8 @@ export function checkImports(sources: ReadonlyMap<string, string>, rules: Rules)
     }
   }
   for (const [name, paths] of users) {
-    if (paths.size > 1) violations.push(`${name}: has several doors: ${[...paths].join(', ')}`);
+    if (paths.size > 1 && !(rules.wideDoors ?? []).includes(name))
+      violations.push(`${name}: has several doors: ${[...paths].join(', ')}`);
   }
   return violations;
 }
