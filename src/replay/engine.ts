@@ -68,10 +68,14 @@ const LEAST_FLOOD = 128;
 /** More slow requests of one key than this at a time are not told apart any more. */
 const MOST_OPEN = 256;
 
-/** An event and the millisecond of the calendar in which it waits. */
+/** What an engine has not judged: events, and parked requests by their handles. */
 export interface Waiting {
-  readonly event: number;
-  readonly ms: number;
+  /** In decision order, with their milliseconds. */
+  readonly window: { readonly members: Int32Array; readonly ms: Float64Array };
+  /** In order of the milliseconds they wait in. */
+  readonly calendar: { readonly members: Int32Array; readonly ms: Float64Array };
+  /** Whether the session has begun with its first request. */
+  readonly hasSettled: boolean;
 }
 
 /** A request that was let pass by its only limit, as its log says, and as the replay does. */
@@ -116,7 +120,7 @@ export class ReplayEngine {
   rules: readonly RuleRow[];
   zones: readonly ZoneReplay[];
   readonly #options: EngineOptions;
-  readonly #parked: Parked;
+  readonly parked: Parked;
   readonly #calendar: Calendar;
   /** Which events left which error-log lines; fed by whoever joins them. */
   readonly lineOrder: LineOrder;
@@ -147,8 +151,8 @@ export class ReplayEngine {
     this.rules = options.rules;
     this.zones = options.zones;
     this.pool = new EventPool(strideOf(options.rules));
-    this.#parked = new Parked(this.pool);
-    this.#calendar = new Calendar(options.latenessMs + 4096, this.pool, this.#parked);
+    this.parked = new Parked(this.pool);
+    this.#calendar = new Calendar(options.latenessMs + 4096, this.pool, this.parked);
     this.lineOrder = new LineOrder(this.pool);
     this.#sweep = new KeySweep(this.pool, options.skewMs);
     this.#windowMs = options.skewMs + 4;
@@ -203,7 +207,7 @@ export class ReplayEngine {
    * @param keys by limit: a retained keyId with the length of its node's key, side by side
    */
   park(request: PlainRequest, order: number, ms: number, takenMs: number, keys: Int32Array): void {
-    const parked = this.#parked;
+    const parked = this.parked;
     const record = parked.add(request, order, takenMs);
     const { length } = this.rules[request.rules]!.limits;
     for (let i = 0; i < this.pool.slots; i++) {
@@ -231,31 +235,28 @@ export class ReplayEngine {
     this.#judgeUntil(watermarkMs - this.#windowMs);
   }
 
-  /**
-   * What has not been judged: the window in decision order, then what the calendar holds. Parked
-   * requests become events by it.
-   */
-  waiting(): { readonly window: readonly number[]; readonly calendar: readonly Waiting[] } {
-    const window = this.#window
-      .entries()
-      .map(({ member }) => (member >= 0 ? member : this.#materialize(member)));
-    const calendar = this.#calendar;
-    const entries = calendar.entries().map(({ member, ms }): Waiting => {
-      return { ms, event: member >= 0 ? member : this.#parked.unpark(member, ms) };
-    });
-    calendar.clear();
-    for (const { event, ms } of entries) calendar.put(event, ms);
-    return { window, calendar: entries };
+  /** What has not been judged. */
+  waiting(): Waiting {
+    return {
+      window: this.#window.entries(),
+      calendar: this.#calendar.entries(),
+      hasSettled: this.#hasSettled,
+    };
   }
 
   /** Takes back what waiting() told, into an engine that holds nothing. Links are made anew. */
-  resume(window: readonly number[], calendar: readonly Waiting[]): void {
+  resume({ window, calendar, hasSettled }: Waiting): void {
     const { pool } = this;
-    for (const event of window) {
-      for (let slot = event; slot < event + pool.slots; slot++) pool.nextInKey[slot] = -1;
-      this.#append(event);
+    this.#hasSettled = hasSettled;
+    for (let i = 0; i < window.members.length; i++) {
+      const member = window.members[i]!;
+      for (let slot = 0; member >= 0 && slot < pool.slots; slot++)
+        pool.nextInKey[member + slot] = -1;
+      this.#append(member, window.ms[i]!);
     }
-    for (const { event, ms } of calendar) this.#calendar.put(event, ms);
+    for (let i = 0; i < calendar.members.length; i++) {
+      this.#calendar.put(calendar.members[i]!, calendar.ms[i]!);
+    }
   }
 
   /** Judges all that is left, at the end of the input. The cursor stops behind the last event. */
@@ -277,7 +278,7 @@ export class ReplayEngine {
     if (!isWide && calendar.next(head) === NO_EVENT) {
       calendar.size--;
       this.#settle(head);
-      this.#append(head);
+      this.#append(head, calendar.cursorMs);
       return;
     }
     const tied = this.#tied;
@@ -299,7 +300,7 @@ export class ReplayEngine {
       this.#sortTies(tied);
       if (lines > 0 && !this.#options.isAudit) this.#weaveLines(tied);
     }
-    for (let i = 0; i < tied.length; i++) this.#append(tied[i]!);
+    for (let i = 0; i < tied.length; i++) this.#append(tied[i]!, calendar.cursorMs);
   }
 
   /** Makes events of all members of a list of the cursor's millisecond. @returns the list */
@@ -310,7 +311,7 @@ export class ReplayEngine {
     for (let member = head; member !== NO_EVENT; member = calendar.next(member))
       events.push(member);
     for (const [i, member] of events.entries()) {
-      if (member < 0) events[i] = this.#parked.unpark(member, calendar.cursorMs);
+      if (member < 0) events[i] = this.parked.unpark(member, calendar.cursorMs);
     }
     for (const [i, event] of events.entries()) pool.next[event] = events[i + 1] ?? NO_EVENT;
     return events[0]!;
@@ -398,24 +399,26 @@ export class ReplayEngine {
     const byConnection = this.#connectionOf(a) - this.#connectionOf(b);
     if (byConnection !== 0) return byConnection;
     const byRequest = this.#connectionRequestsOf(a) - this.#connectionRequestsOf(b);
-    return byRequest !== 0 ? byRequest : this.#orderOf(a) - this.#orderOf(b);
+    if (byRequest !== 0) return byRequest;
+    // A parked request has but the low 32 bits of its number, and no two are that far apart.
+    return (this.#orderOf(a) - this.#orderOf(b)) | 0;
   };
 
   #connectionOf(member: number): number {
-    return member >= 0 ? this.pool.connection[member]! : this.#parked.connectionOf(member);
+    return member >= 0 ? this.pool.connection[member]! : this.parked.connectionOf(member);
   }
 
   #connectionRequestsOf(member: number): number {
-    if (member < 0) return this.#parked.connectionRequestsOf(member);
+    if (member < 0) return this.parked.connectionRequestsOf(member);
     return this.pool.connectionRequests[member]!;
   }
 
   #orderOf(member: number): number {
-    return member >= 0 ? this.pool.order[member]! : this.#parked.orderOf(member);
+    return member >= 0 ? this.pool.order[member]! : this.parked.orderOf(member);
   }
 
   #loggedOf(member: number): number {
-    return member >= 0 ? this.pool.logged[member]! : this.#parked.limitReqStatusOf(member);
+    return member >= 0 ? this.pool.logged[member]! : this.parked.limitReqStatusOf(member);
   }
 
   #isLimitedLine(member: number): boolean {
@@ -477,10 +480,11 @@ export class ReplayEngine {
     return 0;
   }
 
-  #append(member: number): void {
-    if (member < 0 && this.#appendPlain(member)) return;
+  /** @param ms when a parked request was decided */
+  #append(member: number, ms: number): void {
+    if (member < 0 && this.#appendPlain(member, ms)) return;
     const { pool } = this;
-    const event = member >= 0 ? member : this.#settledEvent(member, this.#calendar.cursorMs);
+    const event = member >= 0 ? member : this.#settledEvent(member, ms);
     this.#window.push(event, pool.estMs[event]!);
     const rules = pool.rules[event]!;
     if (rules < 0) return;
@@ -531,9 +535,9 @@ export class ReplayEngine {
    *
    * @returns false, with nothing changed, when it has to be an event
    */
-  #appendPlain(handle: number): boolean {
+  #appendPlain(handle: number, ms: number): boolean {
     if (this.#options.onPlain === undefined || !this.#hasSettled) return false;
-    const parked = this.#parked;
+    const parked = this.parked;
     if (parked.limitReqStatusOf(handle) !== STATUS.passed) return false;
     const { limits } = this.rules[parked.rulesOf(handle)]!;
     if (limits.length !== 1) return false;
@@ -542,19 +546,19 @@ export class ReplayEngine {
     const ends = this.#endsFor(limits[0]!.zoneIndex, key);
     if (ends[key] !== NO_EVENT) return false;
     ends[key] = handle;
-    parked.setNext(handle, this.#window.push(handle, this.#calendar.cursorMs));
+    parked.setNext(handle, this.#window.push(handle, ms));
     return true;
   }
 
   #settledEvent(handle: number, ms: number): number {
-    const event = this.#parked.unpark(handle, ms);
+    const event = this.parked.unpark(handle, ms);
     this.pool.flags[event]! |= FLAG.settled;
     return event;
   }
 
   /** Makes an event of a parked request in the window. */
   #materialize(handle: number): number {
-    const place = this.#parked.next(handle);
+    const place = this.parked.next(handle);
     const event = this.#asEvent(handle, this.#window.msAt(place));
     this.#window.replace(place, event);
     return event;
@@ -575,7 +579,7 @@ export class ReplayEngine {
    * @returns false, with nothing changed, when that is not enough
    */
   #passPlain(handle: number, ms: number): boolean {
-    const parked = this.#parked;
+    const parked = this.parked;
     const rules = parked.rulesOf(handle);
     const limit = this.rules[rules]!.limits[0]!;
     const { zone, zoneIndex } = limit;
