@@ -229,8 +229,8 @@ export class AccessFeed {
     this.#context.engine.pool.flags[event]! |= FLAG.detailed;
     if (this.#raw.length > 0) {
       this.#ownFields ??= new AccessFields(compileLogFormat(this.fields.scanner.format));
-      const copy = this.#raw.slice(this.#rawStart, this.#rawEnd);
-      this.#context.detailsOf.set(event, new LineDetails(copy, this.#ownFields));
+      const text = latin1Of(this.#raw, this.#rawStart, this.#rawEnd);
+      this.#context.detailsOf.set(event, new LineDetails(text, this.#ownFields));
       return;
     }
     const { fields } = this;
@@ -417,28 +417,29 @@ export function applyLine(
 
 /** Details of a line, read when they are asked for: few are. */
 class LineDetails implements RequestDetails {
-  readonly #line: Uint8Array;
+  /** latin1: a string costs less to keep for a while than bytes do. */
+  readonly #text: string;
   readonly #fields: AccessFields;
 
-  constructor(line: Uint8Array, fields: AccessFields) {
-    this.#line = line;
+  constructor(text: string, fields: AccessFields) {
+    this.#text = text;
     this.#fields = fields;
   }
 
   get requestId(): string | null {
-    return this.#scanned().requestId(this.#line);
+    return this.#fields.requestId(this.#scan());
   }
 
   get method(): string {
-    return this.#scanned().method(this.#line);
+    return this.#fields.method(this.#scan());
   }
 
   get path(): string {
-    return this.#scanned().path(this.#line);
+    return this.#fields.path(this.#scan());
   }
 
   get client(): string {
-    return this.#scanned().client(this.#line);
+    return this.#fields.client(this.#scan());
   }
 
   toJSON(): RequestDetails {
@@ -446,10 +447,15 @@ class LineDetails implements RequestDetails {
     return { requestId, method, path, client };
   }
 
-  #scanned(): AccessFields {
-    this.#fields.scanner.scan(this.#line, 0, this.#line.length);
-    return this.#fields;
+  #scan(): Uint8Array {
+    const line = Buffer.from(this.#text, 'latin1');
+    this.#fields.scanner.scan(line, 0, line.length);
+    return line;
   }
+}
+
+function latin1Of(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1');
 }
 
 const NO_LINE = new Uint8Array(0);

@@ -282,9 +282,9 @@ export class ReplayEngine {
       return;
     }
     const tied = this.#tied;
-    tied.length = 0;
+    clear(tied);
     const wides = this.#wides;
-    wides.length = 0;
+    clear(wides);
     for (let member = head; member !== NO_EVENT; member = calendar.next(member)) {
       calendar.size--;
       if (member >= 0 && pool.flags[member]! & FLAG.wide) wides.push(member);
@@ -433,7 +433,7 @@ export class ReplayEngine {
    */
   #weaveLines(tied: number[]): void {
     const lines = this.#lines;
-    lines.length = 0;
+    clear(lines);
     let others = 0;
     for (let i = 0; i < tied.length; i++) {
       const member = tied[i]!;
@@ -783,4 +783,9 @@ function moveBehind(list: number[], from: number, behind: number): void {
   const moved = list[from]!;
   for (let i = from; i < behind; i++) list[i] = list[i + 1]!;
   list[behind] = moved;
+}
+
+/** Setting the length of an array is a call into the runtime, popping is not. */
+function clear(list: number[]): void {
+  while (list.length > 0) list.pop();
 }
