@@ -23,6 +23,9 @@ import type { ReplaySession } from './session.js';
 import { restoreZone, snapshotZone, type ZoneState } from './session-state.js';
 import type { ZoneCounts, ZoneReplay } from './zone-replay.js';
 
+/** Raised when EngineState means something else than before: a daemon takes up no other form. */
+export const STATE_FORM = 2;
+
 /** A number, as JSON has it or in words: `NaN`, `-Infinity`. */
 export type PackedNumber = number | string;
 
