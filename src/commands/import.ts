@@ -75,11 +75,7 @@ async function importFrom(
   let store: Store | undefined;
   let result: ImportResult;
   try {
-    store = await openStore({
-      ...storeOptions(options),
-      createIfMissing: true,
-      tablesLater: true,
-    });
+    store = await openStore({ ...storeOptions(options), createIfMissing: true });
     result = await importLogs(logs, store, {
       instance: options.instance,
       generations,

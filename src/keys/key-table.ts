@@ -44,6 +44,8 @@ const SLOT_FIELDS = 4;
 const OFFSET = 0;
 const LENGTH = 1;
 const HASH = 2;
+/** -1 marks an id that is free. */
+const REFS = 3;
 const FIELDS = 4;
 
 export class KeyTable {
@@ -53,9 +55,7 @@ export class KeyTable {
   private arenaEnd = 0;
   private liveBytes = 0;
 
-  private entries = new Int32Array((MIN_SLOTS >> 1) * FIELDS);
-  /** By id, apart from the rest as it changes with every request; FREE for an id in no use. */
-  private refs = new Int32Array(MIN_SLOTS >> 1).fill(FREE);
+  private entries = new Int32Array((MIN_SLOTS >> 1) * FIELDS).fill(FREE);
   private freeIds = new Int32Array(MIN_SLOTS >> 1);
   private freeCount = 0;
   private nextId = 0;
@@ -72,9 +72,7 @@ export class KeyTable {
 
   /** Bytes of the arena and of all arrays. */
   get memoryBytes(): number {
-    return (
-      this.arena.length + 4 * (this.slots.length + this.entries.length + 2 * this.freeIds.length)
-    );
+    return this.arena.length + 4 * (this.slots.length + this.entries.length + this.freeIds.length);
   }
 
   /** The id of a key, or -1 when the table does not hold it. */
@@ -91,20 +89,22 @@ export class KeyTable {
 
   retain(id: number): void {
     this.assertLive(id);
-    this.refs[id]!++;
+    this.entries[id * FIELDS + REFS]!++;
   }
 
   /** Gives a reference back; with the last one the key is forgotten and its id is free. */
   release(id: number): void {
     this.assertLive(id);
-    if (this.refs[id] === 0) throw new Error(`key ${id} is released more often than retained`);
-    if (--this.refs[id]! === 0) this.remove(id);
+    const place = id * FIELDS + REFS;
+    if (this.entries[place] === 0)
+      throw new Error(`key ${id} is released more often than retained`);
+    if (--this.entries[place]! === 0) this.remove(id);
   }
 
   /** Forgets a key that nobody retained; does nothing to one in use. */
   discard(id: number): void {
     this.assertLive(id);
-    if (this.refs[id] === 0) this.remove(id);
+    if (this.entries[id * FIELDS + REFS] === 0) this.remove(id);
   }
 
   length(id: number): number {
@@ -129,7 +129,7 @@ export class KeyTable {
   /** Forgets every key, whoever holds it. */
   clear(): void {
     this.slots.fill(NO_KEY);
-    this.refs.fill(FREE);
+    this.entries.fill(FREE);
     this.arena = new Uint8Array(MIN_ARENA_BYTES);
     this.arenaEnd = 0;
     this.liveBytes = 0;
@@ -145,7 +145,7 @@ export class KeyTable {
     for (const id of ids) end = this.copyTo(bytes, end, id);
     return {
       ids,
-      refs: ids.map((id) => this.refs[id]!),
+      refs: ids.map((id) => this.entries[id * FIELDS + REFS]!),
       lengths: ids.map((id) => this.length(id)),
       free: Array.from(this.freeIds.subarray(0, this.freeCount)),
       bytes: Buffer.from(bytes.buffer).toString('base64'),
@@ -165,7 +165,7 @@ export class KeyTable {
       const length = snapshot.lengths[index]!;
       const hash = hashBytes(bytes, start, length);
       table.place(id, bytes, start, length, hash);
-      table.refs[id] = snapshot.refs[index]!;
+      table.entries[id * FIELDS + REFS] = snapshot.refs[index]!;
       start += length;
     });
     table.fillSlots();
@@ -199,7 +199,7 @@ export class KeyTable {
     if (this.freeCount === 0 && this.nextId === this.freeIds.length) this.growIds();
     const id = this.freeCount > 0 ? this.freeIds[--this.freeCount]! : this.nextId++;
     this.place(id, bytes, start, length, hash);
-    this.refs[id] = 0;
+    this.entries[id * FIELDS + REFS] = 0;
     this.fillSlot(this.emptySlot(hash), id);
     return id;
   }
@@ -217,7 +217,7 @@ export class KeyTable {
 
   private remove(id: number): void {
     this.closeGap(this.slotOf(id));
-    this.refs[id] = FREE;
+    this.entries[id * FIELDS + REFS] = FREE;
     this.liveBytes -= this.entries[id * FIELDS + LENGTH]!;
     this.freeIds[this.freeCount++] = id;
     if (this.size === 0) this.arenaEnd = 0;
@@ -251,8 +251,7 @@ export class KeyTable {
       if (slots[at] === NO_KEY) break;
       const home = slots[at + SLOT_HASH]! & mask;
       if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
-      const to = gap * SLOT_FIELDS;
-      for (let i = 0; i < SLOT_FIELDS; i++) slots[to + i] = slots[at + i]!;
+      slots.copyWithin(gap * SLOT_FIELDS, at, at + SLOT_FIELDS);
       gap = slot;
     }
     slots[gap * SLOT_FIELDS] = NO_KEY;
@@ -272,12 +271,9 @@ export class KeyTable {
   }
 
   private growIds(): void {
-    const entries = new Int32Array(this.entries.length * 2);
+    const entries = new Int32Array(this.entries.length * 2).fill(FREE);
     entries.set(this.entries);
     this.entries = entries;
-    const refs = new Int32Array(this.refs.length * 2).fill(FREE);
-    refs.set(this.refs);
-    this.refs = refs;
     const freeIds = new Int32Array(this.freeIds.length * 2);
     freeIds.set(this.freeIds);
     this.freeIds = freeIds;
@@ -308,7 +304,7 @@ export class KeyTable {
   }
 
   private isLive(id: number): boolean {
-    return this.refs[id]! >= 0;
+    return this.entries[id * FIELDS + REFS]! >= 0;
   }
 
   private assertLive(id: number): void {

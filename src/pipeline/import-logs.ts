@@ -117,9 +117,8 @@ async function importNew(
     ranges: intentRanges(plan),
     startedBy: `${hostname()}, process ${process.pid}`,
   };
-  // Lines are read meanwhile; no block goes in before it.
-  const begun = store.begin(intent);
-  return new ImportRun(logs, store, intent, plan, checkpoint, options, begun).finish();
+  await store.begin(intent);
+  return new ImportRun(logs, store, intent, plan, checkpoint, options).finish();
 }
 
 /** What two imports of one call did, as one. */
@@ -170,7 +169,6 @@ class ImportRun {
     planned: ImportPlan,
     checkpoint: Checkpoint | undefined,
     options: ImportOptions,
-    begun?: Promise<void>,
   ) {
     this.#logs = logs;
     this.#store = store;
@@ -178,7 +176,7 @@ class ImportRun {
     this.#planned = planned;
     this.#checkpoint = checkpoint;
     this.#options = options;
-    this.#blocks = new RowBlocks(store, intent, begun);
+    this.#blocks = new RowBlocks(store, intent);
     this.#seal = options.seal ?? new StateSeal();
     const privacy = options.privacy ?? new Privacy(KEEP_ADDRESSES);
     const mixed = logs.access.filter((file) => file.isPrefixed || file.head.path === '-').length;

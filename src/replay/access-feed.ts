@@ -23,6 +23,8 @@ import { isDelayed, isRejected, STATUS } from './status.js';
 /** nginx answers these on its own, before any location's limit is asked. */
 const EARLY_STATUSES = new Set([400, 408, 413, 414, 421, 431, 494, 495, 496, 497, 501, 505]);
 const SECOND_MS = 1000;
+/** Largest number of a line that a parked request can have. */
+const MOST_ORDER = 0x7fff_ffff;
 
 /** What only some uses need of a request. */
 export interface RequestDetails {
@@ -38,11 +40,6 @@ export interface PendingSeek {
   readonly request: string;
 }
 
-/** Lines submitted so far, by whatever feeds a session has. */
-export interface LineNumbers {
-  next: number;
-}
-
 export interface FeedContext {
   readonly engine: ReplayEngine;
   readonly lineRules: LineRules;
@@ -52,14 +49,14 @@ export interface FeedContext {
   readonly details: 'all' | 'refused';
   readonly detailsOf: Map<number, RequestDetails>;
   readonly seeks: Map<number, PendingSeek>;
-  /** One for all feeds: a log that was rotated is one log. */
-  readonly numbers: LineNumbers;
   /** Called before the event is handed over; `line` as given to submit(). */
   readonly onSubmit?: ((event: number, line: Uint8Array, fields: AccessFields) => void) | undefined;
 }
 
 export class AccessFeed {
   readonly fields: AccessFields;
+  /** Lines submitted so far: their order in this log. */
+  order = 0;
   readonly #context: FeedContext;
   /** The line whose details may be asked for, where it is not scanned. */
   #raw: Uint8Array = NO_LINE;
@@ -76,16 +73,6 @@ export class AccessFeed {
     this.fields = fields;
   }
 
-  /** Number of the next line of the session; set to go on behind those of an earlier session. */
-  get order(): number {
-    return this.#context.numbers.next;
-  }
-
-  set order(order: number) {
-    const { numbers } = this.#context;
-    numbers.next = Math.max(numbers.next, order);
-  }
-
   /**
    * Hands a line to the engine.
    *
@@ -100,7 +87,7 @@ export class AccessFeed {
     pool.rules[event] = rules;
     pool.pid[event] = facts.pid;
     pool.endMs[event] = facts.endMs;
-    pool.order[event] = this.#context.numbers.next++;
+    pool.order[event] = this.order++;
     pool.connection[event] = facts.connection;
     pool.connectionRequests[event] = facts.connectionRequests;
     pool.httpStatus[event] = facts.httpStatus;
@@ -153,7 +140,7 @@ export class AccessFeed {
       isRefusal(facts)
     )
       return false;
-    if (!this.fields.hasMilliseconds || !isSmall(facts)) return false;
+    if (!this.fields.hasMilliseconds || !isSmall(facts) || this.order > MOST_ORDER) return false;
     const rule = engine.rules[rules]!;
     const spare = isPassed ? 0 : rule.longestDelayMs;
     if (requestMs - Math.max(0, facts.upstreamMs) > spare + WIDE_MS) return false;
@@ -164,7 +151,7 @@ export class AccessFeed {
       keys[2 * i] = takeKey(facts, i, rule);
       keys[2 * i + 1] = facts.nodeKeyLengths[i]!;
     }
-    engine.park(facts, this.#context.numbers.next++, createdMs, requestMs, keys);
+    engine.park(facts, this.order++, createdMs, requestMs, keys);
     return true;
   }
 
@@ -229,8 +216,8 @@ export class AccessFeed {
     this.#context.engine.pool.flags[event]! |= FLAG.detailed;
     if (this.#raw.length > 0) {
       this.#ownFields ??= new AccessFields(compileLogFormat(this.fields.scanner.format));
-      const text = latin1Of(this.#raw, this.#rawStart, this.#rawEnd);
-      this.#context.detailsOf.set(event, new LineDetails(text, this.#ownFields));
+      const copy = this.#raw.slice(this.#rawStart, this.#rawEnd);
+      this.#context.detailsOf.set(event, new LineDetails(copy, this.#ownFields));
       return;
     }
     const { fields } = this;
@@ -417,29 +404,28 @@ export function applyLine(
 
 /** Details of a line, read when they are asked for: few are. */
 class LineDetails implements RequestDetails {
-  /** latin1: a string costs less to keep for a while than bytes do. */
-  readonly #text: string;
+  readonly #line: Uint8Array;
   readonly #fields: AccessFields;
 
-  constructor(text: string, fields: AccessFields) {
-    this.#text = text;
+  constructor(line: Uint8Array, fields: AccessFields) {
+    this.#line = line;
     this.#fields = fields;
   }
 
   get requestId(): string | null {
-    return this.#fields.requestId(this.#scan());
+    return this.#scanned().requestId(this.#line);
   }
 
   get method(): string {
-    return this.#fields.method(this.#scan());
+    return this.#scanned().method(this.#line);
   }
 
   get path(): string {
-    return this.#fields.path(this.#scan());
+    return this.#scanned().path(this.#line);
   }
 
   get client(): string {
-    return this.#fields.client(this.#scan());
+    return this.#scanned().client(this.#line);
   }
 
   toJSON(): RequestDetails {
@@ -447,15 +433,10 @@ class LineDetails implements RequestDetails {
     return { requestId, method, path, client };
   }
 
-  #scan(): Uint8Array {
-    const line = Buffer.from(this.#text, 'latin1');
-    this.#fields.scanner.scan(line, 0, line.length);
-    return line;
+  #scanned(): AccessFields {
+    this.#fields.scanner.scan(this.#line, 0, this.#line.length);
+    return this.#fields;
   }
-}
-
-function latin1Of(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1');
 }
 
 const NO_LINE = new Uint8Array(0);
@@ -472,7 +453,7 @@ export class LineFeed {
     this.fields = extractor.fields;
   }
 
-  /** See AccessFeed.order. */
+  /** Lines submitted so far; set to go on behind those of an earlier feed of the log. */
   get order(): number {
     return this.#feed.order;
   }

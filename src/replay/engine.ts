@@ -68,14 +68,10 @@ const LEAST_FLOOD = 128;
 /** More slow requests of one key than this at a time are not told apart any more. */
 const MOST_OPEN = 256;
 
-/** What an engine has not judged: events, and parked requests by their handles. */
+/** An event and the millisecond of the calendar in which it waits. */
 export interface Waiting {
-  /** In decision order, with their milliseconds. */
-  readonly window: { readonly members: Int32Array; readonly ms: Float64Array };
-  /** In order of the milliseconds they wait in. */
-  readonly calendar: { readonly members: Int32Array; readonly ms: Float64Array };
-  /** Whether the session has begun with its first request. */
-  readonly hasSettled: boolean;
+  readonly event: number;
+  readonly ms: number;
 }
 
 /** A request that was let pass by its only limit, as its log says, and as the replay does. */
@@ -120,7 +116,7 @@ export class ReplayEngine {
   rules: readonly RuleRow[];
   zones: readonly ZoneReplay[];
   readonly #options: EngineOptions;
-  readonly parked: Parked;
+  readonly #parked: Parked;
   readonly #calendar: Calendar;
   /** Which events left which error-log lines; fed by whoever joins them. */
   readonly lineOrder: LineOrder;
@@ -151,8 +147,8 @@ export class ReplayEngine {
     this.rules = options.rules;
     this.zones = options.zones;
     this.pool = new EventPool(strideOf(options.rules));
-    this.parked = new Parked(this.pool);
-    this.#calendar = new Calendar(options.latenessMs + 4096, this.pool, this.parked);
+    this.#parked = new Parked(this.pool);
+    this.#calendar = new Calendar(options.latenessMs + 4096, this.pool, this.#parked);
     this.lineOrder = new LineOrder(this.pool);
     this.#sweep = new KeySweep(this.pool, options.skewMs);
     this.#windowMs = options.skewMs + 4;
@@ -207,7 +203,7 @@ export class ReplayEngine {
    * @param keys by limit: a retained keyId with the length of its node's key, side by side
    */
   park(request: PlainRequest, order: number, ms: number, takenMs: number, keys: Int32Array): void {
-    const parked = this.parked;
+    const parked = this.#parked;
     const record = parked.add(request, order, takenMs);
     const { length } = this.rules[request.rules]!.limits;
     for (let i = 0; i < this.pool.slots; i++) {
@@ -235,28 +231,31 @@ export class ReplayEngine {
     this.#judgeUntil(watermarkMs - this.#windowMs);
   }
 
-  /** What has not been judged. */
-  waiting(): Waiting {
-    return {
-      window: this.#window.entries(),
-      calendar: this.#calendar.entries(),
-      hasSettled: this.#hasSettled,
-    };
+  /**
+   * What has not been judged: the window in decision order, then what the calendar holds. Parked
+   * requests become events by it.
+   */
+  waiting(): { readonly window: readonly number[]; readonly calendar: readonly Waiting[] } {
+    const window = this.#window
+      .entries()
+      .map(({ member }) => (member >= 0 ? member : this.#materialize(member)));
+    const calendar = this.#calendar;
+    const entries = calendar.entries().map(({ member, ms }): Waiting => {
+      return { ms, event: member >= 0 ? member : this.#parked.unpark(member, ms) };
+    });
+    calendar.clear();
+    for (const { event, ms } of entries) calendar.put(event, ms);
+    return { window, calendar: entries };
   }
 
   /** Takes back what waiting() told, into an engine that holds nothing. Links are made anew. */
-  resume({ window, calendar, hasSettled }: Waiting): void {
+  resume(window: readonly number[], calendar: readonly Waiting[]): void {
     const { pool } = this;
-    this.#hasSettled = hasSettled;
-    for (let i = 0; i < window.members.length; i++) {
-      const member = window.members[i]!;
-      for (let slot = 0; member >= 0 && slot < pool.slots; slot++)
-        pool.nextInKey[member + slot] = -1;
-      this.#append(member, window.ms[i]!);
+    for (const event of window) {
+      for (let slot = event; slot < event + pool.slots; slot++) pool.nextInKey[slot] = -1;
+      this.#append(event);
     }
-    for (let i = 0; i < calendar.members.length; i++) {
-      this.#calendar.put(calendar.members[i]!, calendar.ms[i]!);
-    }
+    for (const { event, ms } of calendar) this.#calendar.put(event, ms);
   }
 
   /** Judges all that is left, at the end of the input. The cursor stops behind the last event. */
@@ -278,13 +277,13 @@ export class ReplayEngine {
     if (!isWide && calendar.next(head) === NO_EVENT) {
       calendar.size--;
       this.#settle(head);
-      this.#append(head, calendar.cursorMs);
+      this.#append(head);
       return;
     }
     const tied = this.#tied;
-    clear(tied);
+    tied.length = 0;
     const wides = this.#wides;
-    clear(wides);
+    wides.length = 0;
     for (let member = head; member !== NO_EVENT; member = calendar.next(member)) {
       calendar.size--;
       if (member >= 0 && pool.flags[member]! & FLAG.wide) wides.push(member);
@@ -300,7 +299,7 @@ export class ReplayEngine {
       this.#sortTies(tied);
       if (lines > 0 && !this.#options.isAudit) this.#weaveLines(tied);
     }
-    for (let i = 0; i < tied.length; i++) this.#append(tied[i]!, calendar.cursorMs);
+    for (let i = 0; i < tied.length; i++) this.#append(tied[i]!);
   }
 
   /** Makes events of all members of a list of the cursor's millisecond. @returns the list */
@@ -311,7 +310,7 @@ export class ReplayEngine {
     for (let member = head; member !== NO_EVENT; member = calendar.next(member))
       events.push(member);
     for (const [i, member] of events.entries()) {
-      if (member < 0) events[i] = this.parked.unpark(member, calendar.cursorMs);
+      if (member < 0) events[i] = this.#parked.unpark(member, calendar.cursorMs);
     }
     for (const [i, event] of events.entries()) pool.next[event] = events[i + 1] ?? NO_EVENT;
     return events[0]!;
@@ -399,26 +398,24 @@ export class ReplayEngine {
     const byConnection = this.#connectionOf(a) - this.#connectionOf(b);
     if (byConnection !== 0) return byConnection;
     const byRequest = this.#connectionRequestsOf(a) - this.#connectionRequestsOf(b);
-    if (byRequest !== 0) return byRequest;
-    // A parked request has but the low 32 bits of its number, and no two are that far apart.
-    return (this.#orderOf(a) - this.#orderOf(b)) | 0;
+    return byRequest !== 0 ? byRequest : this.#orderOf(a) - this.#orderOf(b);
   };
 
   #connectionOf(member: number): number {
-    return member >= 0 ? this.pool.connection[member]! : this.parked.connectionOf(member);
+    return member >= 0 ? this.pool.connection[member]! : this.#parked.connectionOf(member);
   }
 
   #connectionRequestsOf(member: number): number {
-    if (member < 0) return this.parked.connectionRequestsOf(member);
+    if (member < 0) return this.#parked.connectionRequestsOf(member);
     return this.pool.connectionRequests[member]!;
   }
 
   #orderOf(member: number): number {
-    return member >= 0 ? this.pool.order[member]! : this.parked.orderOf(member);
+    return member >= 0 ? this.pool.order[member]! : this.#parked.orderOf(member);
   }
 
   #loggedOf(member: number): number {
-    return member >= 0 ? this.pool.logged[member]! : this.parked.limitReqStatusOf(member);
+    return member >= 0 ? this.pool.logged[member]! : this.#parked.limitReqStatusOf(member);
   }
 
   #isLimitedLine(member: number): boolean {
@@ -433,7 +430,7 @@ export class ReplayEngine {
    */
   #weaveLines(tied: number[]): void {
     const lines = this.#lines;
-    clear(lines);
+    lines.length = 0;
     let others = 0;
     for (let i = 0; i < tied.length; i++) {
       const member = tied[i]!;
@@ -480,11 +477,10 @@ export class ReplayEngine {
     return 0;
   }
 
-  /** @param ms when a parked request was decided */
-  #append(member: number, ms: number): void {
-    if (member < 0 && this.#appendPlain(member, ms)) return;
+  #append(member: number): void {
+    if (member < 0 && this.#appendPlain(member)) return;
     const { pool } = this;
-    const event = member >= 0 ? member : this.#settledEvent(member, ms);
+    const event = member >= 0 ? member : this.#settledEvent(member, this.#calendar.cursorMs);
     this.#window.push(event, pool.estMs[event]!);
     const rules = pool.rules[event]!;
     if (rules < 0) return;
@@ -535,9 +531,9 @@ export class ReplayEngine {
    *
    * @returns false, with nothing changed, when it has to be an event
    */
-  #appendPlain(handle: number, ms: number): boolean {
+  #appendPlain(handle: number): boolean {
     if (this.#options.onPlain === undefined || !this.#hasSettled) return false;
-    const parked = this.parked;
+    const parked = this.#parked;
     if (parked.limitReqStatusOf(handle) !== STATUS.passed) return false;
     const { limits } = this.rules[parked.rulesOf(handle)]!;
     if (limits.length !== 1) return false;
@@ -546,19 +542,19 @@ export class ReplayEngine {
     const ends = this.#endsFor(limits[0]!.zoneIndex, key);
     if (ends[key] !== NO_EVENT) return false;
     ends[key] = handle;
-    parked.setNext(handle, this.#window.push(handle, ms));
+    parked.setNext(handle, this.#window.push(handle, this.#calendar.cursorMs));
     return true;
   }
 
   #settledEvent(handle: number, ms: number): number {
-    const event = this.parked.unpark(handle, ms);
+    const event = this.#parked.unpark(handle, ms);
     this.pool.flags[event]! |= FLAG.settled;
     return event;
   }
 
   /** Makes an event of a parked request in the window. */
   #materialize(handle: number): number {
-    const place = this.parked.next(handle);
+    const place = this.#parked.next(handle);
     const event = this.#asEvent(handle, this.#window.msAt(place));
     this.#window.replace(place, event);
     return event;
@@ -579,7 +575,7 @@ export class ReplayEngine {
    * @returns false, with nothing changed, when that is not enough
    */
   #passPlain(handle: number, ms: number): boolean {
-    const parked = this.parked;
+    const parked = this.#parked;
     const rules = parked.rulesOf(handle);
     const limit = this.rules[rules]!.limits[0]!;
     const { zone, zoneIndex } = limit;
@@ -783,9 +779,4 @@ function moveBehind(list: number[], from: number, behind: number): void {
   const moved = list[from]!;
   for (let i = from; i < behind; i++) list[i] = list[i + 1]!;
   list[behind] = moved;
-}
-
-/** Setting the length of an array is a call into the runtime, popping is not. */
-function clear(list: number[]): void {
-  while (list.length > 0) list.pop();
 }

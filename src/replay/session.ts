@@ -12,7 +12,6 @@ import {
   seekersOf,
   LineFeed,
   type FeedContext,
-  type LineNumbers,
   type PendingSeek,
   type RequestDetails,
 } from './access-feed.js';
@@ -74,7 +73,6 @@ export class ReplaySession {
   readonly detailsOf = new Map<number, RequestDetails>();
   readonly seeks = new Map<number, PendingSeek>();
   readonly #options: SessionOptions;
-  readonly #lineNumbers: LineNumbers = { next: 0 };
   readonly #notes = new Set<string>();
   readonly #errorEvents: ErrorEvents | undefined;
   #latestMs = -Infinity;
@@ -147,7 +145,6 @@ export class ReplaySession {
       details: this.#options.details,
       detailsOf: this.detailsOf,
       seeks: this.seeks,
-      numbers: this.#lineNumbers,
       onSubmit: this.#options.onSubmit,
     });
   }
@@ -268,8 +265,6 @@ export class ReplaySession {
     pool.estMs[event] = ms;
     pool.endMs[event] = ms;
     pool.order[event] = -1;
-    // Before every request of its millisecond, also where connections are not logged.
-    pool.connection[event] = -2;
     this.engine.submit(event);
   }
 
