@@ -4,8 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { chmodSync, existsSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, statSync, writeFileSync } from 'node:fs';
 import { after, test, type TestContext } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { startFakeServer } from './support/clickhouse-http.js';
 import { requireProgram } from './support/debian.js';
@@ -59,6 +60,18 @@ function traffic(nginx: Nginx, requests = REQUESTS): Promise<unknown> {
   return sendTraffic(nginx.port, schedule);
 }
 
+/** nginx logs after it has answered; a line written between the copy and the cut would be lost. */
+async function untilLogged(nginx: Nginx): Promise<void> {
+  const sizes = (): string =>
+    ['access.log', 'access-whole.log', 'limit.log', 'limit-whole.log']
+      .map((name) => statSync(nginx.path(name)).size)
+      .join(' ');
+  for (let before = '', now = sizes(), quiet = 0; quiet < 10; before = now, now = sizes()) {
+    quiet = now === before ? quiet + 1 : 0;
+    await setTimeout(50);
+  }
+}
+
 /** A daemon that has read something: what is rotated before its first look is none of its concern. */
 async function startDaemon(scene: TailScene, nginx: Nginx): Promise<TailProcess> {
   await traffic(nginx, 20);
@@ -102,6 +115,7 @@ test('copied and cut, between requests', async (t) => {
   const daemon = await startDaemon(scene, nginx);
   for (let round = 0; round < ROUNDS; round++) {
     await traffic(nginx);
+    await untilLogged(nginx);
     await rotate();
   }
   await traffic(nginx);
