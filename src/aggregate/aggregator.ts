@@ -10,7 +10,8 @@
  * Not here: what is counted of each limit (limit-counter.ts), the tables' columns (rows.ts).
  */
 import { SOURCE, SOURCE_WORDS } from '../attribution/source.js';
-import { FLAG, type PlainDecision } from '../replay/engine.js';
+import type { PlainDecision } from '../replay/plain-pass.js';
+import { FLAG } from '../replay/event-flags.js';
 import type { EventPool } from '../replay/event-pool.js';
 import type { WaitingLine } from '../replay/line-join.js';
 import type { ReplaySession } from '../replay/session.js';

@@ -3,7 +3,7 @@
  *
  * Not here: what the classes mean (agreement-classes.ts).
  */
-import { FLAG } from '../replay/engine.js';
+import { FLAG } from '../replay/event-flags.js';
 import type { EventPool } from '../replay/event-pool.js';
 import { AGREEMENT } from './agreement-classes.js';
 

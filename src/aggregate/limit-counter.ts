@@ -7,7 +7,8 @@
  *
  * Not here: when buckets end (aggregator.ts).
  */
-import { FLAG, NO_KEY, type PlainDecision, UNKNOWN_KEY } from '../replay/engine.js';
+import type { PlainDecision } from '../replay/plain-pass.js';
+import { FLAG, NO_KEY, UNKNOWN_KEY } from '../replay/event-flags.js';
 import type { EventPool } from '../replay/event-pool.js';
 import type { LimitRow } from '../replay/limit-table.js';
 import type { WaitingLine } from '../replay/line-join.js';

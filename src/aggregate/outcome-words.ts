@@ -6,7 +6,7 @@
  * through by the limits before the one that rejected it and never came to those behind; one that was
  * delayed owes its wait to at least one of them.
  */
-import { FLAG, NO_KEY } from '../replay/engine.js';
+import { FLAG, NO_KEY } from '../replay/event-flags.js';
 import type { EventPool } from '../replay/event-pool.js';
 import type { LimitRow } from '../replay/limit-table.js';
 import { isDelayed, isRejected, OUTCOME, STATUS } from '../replay/status.js';

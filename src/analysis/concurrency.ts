@@ -14,7 +14,7 @@ import { effectiveStatus } from '../aggregate/outcome-words.js';
 import { EXIT, InputError } from '../errors.js';
 import { delayMs } from '../limit-req/arithmetic.js';
 import type { AccessFields } from '../replay/access-fields.js';
-import { FLAG } from '../replay/engine.js';
+import { FLAG } from '../replay/event-flags.js';
 import type { ReplaySession } from '../replay/session.js';
 import { STATUS } from '../replay/status.js';
 import { ConcurrencyMeter, type Concurrency } from './concurrency-meter.js';

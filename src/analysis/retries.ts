@@ -13,7 +13,7 @@
  */
 import { excessOf } from '../aggregate/limit-counter.js';
 import { decidingLimit, effectiveStatus, outcomeOf, WORD } from '../aggregate/outcome-words.js';
-import { FLAG } from '../replay/engine.js';
+import { FLAG } from '../replay/event-flags.js';
 import type { LimitRow } from '../replay/limit-table.js';
 import type { ReplaySession } from '../replay/session.js';
 import { isAccepted, STATUS } from '../replay/status.js';

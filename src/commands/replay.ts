@@ -10,7 +10,7 @@ import { makeLanes, openLogs, zoneOf } from '../pipeline/open-logs.js';
 import { openStdin, type Stdin } from '../pipeline/stdin.js';
 import { AccessFields } from '../replay/access-fields.js';
 import type { GenerationInput } from '../replay/generations.js';
-import { FLAG } from '../replay/engine.js';
+import { FLAG } from '../replay/event-flags.js';
 import { ReplaySession } from '../replay/session.js';
 import { OUTCOME, OUTCOME_WORDS, STATUS_WORDS } from '../replay/status.js';
 import type { Output } from './output.js';

@@ -27,7 +27,7 @@ import type { Privacy } from '../pipeline/privacy.js';
 import { PrivateRows } from '../pipeline/private-rows.js';
 import type { StateSeal } from '../pipeline/state-seal.js';
 import { AccessFields } from '../replay/access-fields.js';
-import { FLAG } from '../replay/engine.js';
+import { FLAG } from '../replay/event-flags.js';
 import { discardUnheldKeys, restoreEngine, snapshotEngine } from '../replay/engine-state.js';
 import { ReplaySession } from '../replay/session.js';
 import type { SessionState } from '../replay/session-state.js';

@@ -11,7 +11,8 @@
 import { compileLogFormat } from '../../parsers/access/line-scanner.js';
 import { AccessFields } from './access-fields.js';
 import { delayMs } from '../limit-req/arithmetic.js';
-import { FLAG, NO_KEY, UNKNOWN_KEY, WIDE_MS, type ReplayEngine } from './engine.js';
+import type { ReplayEngine } from './engine.js';
+import { FLAG, NO_KEY, UNKNOWN_KEY, WIDE_MS } from './event-flags.js';
 import type { LineJoin, Seeker } from './line-join.js';
 import type { LineRules } from './line-rules.js';
 import type { LineExtractor } from './line-extractor.js';

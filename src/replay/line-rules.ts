@@ -9,7 +9,8 @@
  */
 import { compileLogFormat, type LineScanner } from '../../parsers/access/line-scanner.js';
 import { planKey, type KeyPlan } from '../keys/key-plan.js';
-import { NO_KEY, UNKNOWN_KEY, type ReplayEngine } from './engine.js';
+import type { ReplayEngine } from './engine.js';
+import { NO_KEY, UNKNOWN_KEY } from './event-flags.js';
 import type { Generation, Generations } from './generations.js';
 import type { WaitingLine } from './line-join.js';
 import type { RuleRow } from './limit-table.js';

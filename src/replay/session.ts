@@ -16,7 +16,9 @@ import {
   type RequestDetails,
 } from './access-feed.js';
 import type { AccessFields } from './access-fields.js';
-import { FLAG, type PlainDecision, ReplayEngine } from './engine.js';
+import { ReplayEngine } from './engine.js';
+import type { PlainDecision } from './plain-pass.js';
+import { FLAG } from './event-flags.js';
 import { LineExtractor } from './line-extractor.js';
 import { ErrorEvents, judgeByLine } from './error-events.js';
 import { ErrorFeed } from './error-feed.js';
