@@ -4,7 +4,7 @@
  * Paths come without their arguments, which can hold secrets. Times are epoch milliseconds, excess
  * thousandths of a request.
  */
-import type { RequestDetails } from '../replay/access-feed.js';
+import type { RequestDetails } from '../replay/line-details.js';
 import type { RowSink } from './rows.js';
 
 /** Of one place, status and source in a minute. */

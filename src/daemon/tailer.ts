@@ -22,7 +22,7 @@ import { hasWildcard } from '../../parsers/conf/glob.js';
 import { EXIT, InputError } from '../errors.js';
 import { unreadLog, type KnownLog, type LogProgress } from '../input/follow-progress.js';
 import type { LiveInput } from '../input/live-lines.js';
-import type { LineSink } from '../pipeline/lanes.js';
+import { countingSink } from '../pipeline/counting-sink.js';
 import type { Privacy } from '../pipeline/privacy.js';
 import { PrivateRows } from '../pipeline/private-rows.js';
 import type { StateSeal } from '../pipeline/state-seal.js';
@@ -155,7 +155,12 @@ export class Tailer {
         );
       },
     );
-    this.#sources = new TailSources(this.#session, this.#lineSink(), this.#logs, this.#zone);
+    this.#sources = new TailSources(
+      this.#session,
+      countingSink(this.#aggregator),
+      this.#logs,
+      this.#zone,
+    );
   }
 
   get lagBytes(): ReadonlyMap<string, number> {
@@ -548,19 +553,6 @@ export class Tailer {
   /** Logs that lines wait of, whatever a later configuration says of them. */
   #waitingLogs(): ToldLog[] {
     return this.#logs.all.filter(({ path }) => this.#sources.of(path).length > 0).map(toldOf);
-  }
-
-  #lineSink(): LineSink {
-    return {
-      onLines: (lane, atMs, kind, reason, count) =>
-        this.#aggregator.lines(lane.name, atMs, kind, reason, count),
-      onUnparsable: (lane, reason, raw) => {
-        const atMs = Number.isFinite(lane.timeMs) ? lane.timeMs : NaN;
-        this.#aggregator.line(lane.name, atMs, 'unparsable', reason);
-        const text = Buffer.from(raw).toString('utf8');
-        this.#aggregator.unparsable(lane.name, lane.reader.offset, reason, text);
-      },
-    };
   }
 
   /** Until the disk takes it; nothing is read meanwhile. */

@@ -19,6 +19,7 @@ import type { SessionState } from '../replay/session-state.js';
 import type { Store } from '../store/store.js';
 import type { Checkpoint, Intent, SourceProgress } from '../store/write-ahead.js';
 import { refuseUnfinishedDaemon } from './daemon-step.js';
+import { countingSink } from './counting-sink.js';
 import type { DeadLetters } from './dead-letters.js';
 import { intentRanges, planNew, planResumed, without, type ImportPlan } from './import-plan.js';
 import { contentBefore, headHash, type KnownRange } from './known-sources.js';
@@ -274,17 +275,9 @@ class ImportRun {
 
   #lineSink(): LineSink {
     const { deadLetters } = this.#options;
-    return {
-      onLines: (lane, atMs, kind, reason, count) =>
-        this.#aggregator.lines(lane.name, atMs, kind, reason, count),
-      onUnparsable: (lane, reason, raw) => {
-        const atMs = Number.isFinite(lane.timeMs) ? lane.timeMs : NaN;
-        this.#aggregator.line(lane.name, atMs, 'unparsable', reason);
-        const text = Buffer.from(raw).toString('utf8');
-        this.#aggregator.unparsable(lane.name, lane.reader.offset, reason, text);
-        deadLetters?.write(lane.name, lane.reader.offset, reason, raw);
-      },
-    };
+    return countingSink(this.#aggregator, (lane, reason, raw) =>
+      deadLetters?.write(lane.name, lane.reader.offset, reason, raw),
+    );
   }
 
   #between(lanes: readonly Lane[]): Promise<void> | undefined {

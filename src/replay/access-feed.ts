@@ -13,11 +13,13 @@ import { AccessFields } from './access-fields.js';
 import { delayMs } from '../limit-req/arithmetic.js';
 import type { ReplayEngine } from './engine.js';
 import { FLAG, NO_KEY, UNKNOWN_KEY, WIDE_MS } from './event-flags.js';
-import type { LineJoin, Seeker } from './line-join.js';
+import { LineDetails, type RequestDetails } from './line-details.js';
+import type { LineJoin } from './line-join.js';
 import type { LineRules } from './line-rules.js';
 import type { LineExtractor } from './line-extractor.js';
 import type { LineFacts } from './line-facts.js';
 import type { RuleRow } from './limit-table.js';
+import { applyLine, seekersOf } from './request-lines.js';
 import { REFUSED } from './rule-finder.js';
 import { isDelayed, isRejected, STATUS } from './status.js';
 
@@ -26,14 +28,6 @@ const EARLY_STATUSES = new Set([400, 408, 413, 414, 421, 431, 494, 495, 496, 497
 const SECOND_MS = 1000;
 /** Largest number of a line that a parked request can have. */
 const MOST_ORDER = 0x7fff_ffff;
-
-/** What only some uses need of a request. */
-export interface RequestDetails {
-  readonly requestId: string | null;
-  readonly method: string;
-  readonly path: string;
-  readonly client: string;
-}
 
 /** What a request still needs to find its error-log line without a connection number. */
 export interface PendingSeek {
@@ -342,102 +336,6 @@ function isRefusal(facts: LineFacts): boolean {
     isRejected(facts.limitReqStatus) ||
     isRejected(facts.limitConnStatus)
   );
-}
-
-/** The lines that a request may have caused, given what is known of its outcome. */
-export function seekersOf(engine: ReplayEngine, event: number): Seeker[] {
-  const { pool } = engine;
-  const rule = engine.rules[pool.rules[event]!]!;
-  const logged = pool.logged[event]!;
-  const zones = rule.limits.map((limit) => limit.zone.name);
-  const base = {
-    fromMs: pool.loMs[event]! - 1,
-    // Whatever the estimate says: a line is written before its request ends.
-    toMs: pool.endMs[event]! + (pool.flags[event]! & FLAG.coarse ? SECOND_MS : 1),
-    zones,
-  };
-  const seekers: Seeker[] = [];
-  if (logged === STATUS.unknown ? rule.limits.length > 0 : isRejected(logged)) {
-    seekers.push({ ...base, kind: 'rejected', isDryRun: rule.isDryRun });
-  }
-  if (logged === STATUS.unknown ? rule.limits.length > 0 : isDelayed(logged)) {
-    seekers.push({ ...base, kind: 'delayed', isDryRun: rule.isDryRun });
-  }
-  if (isRejected(pool.connLogged[event]!)) {
-    const isDryRun = pool.connLogged[event] === STATUS.rejectedDryRun;
-    seekers.push({ ...base, kind: 'connections', isDryRun, zones: rule.connZones });
-  }
-  return seekers;
-}
-
-/** Notes on the event what its line says. @returns the position of the limit it names, or -1 */
-export function applyLine(
-  engine: ReplayEngine,
-  event: number,
-  line: {
-    kind: string;
-    isDryRun: boolean;
-    rank: number;
-    zone: string;
-    excessMilliReq: number;
-    pid: number;
-  },
-): number {
-  const { pool } = engine;
-  if (line.kind === 'connections') {
-    pool.flags[event]! |= FLAG.connLine;
-    return -1;
-  }
-  const rule = engine.rules[pool.rules[event]!]!;
-  const slot = rule.limits.findIndex((limit) => limit.zone.name === line.zone);
-  engine.lineOrder.note(event, line.rank);
-  pool.anchorMilliReq[event] = line.excessMilliReq;
-  pool.anchorSlot[event] = slot;
-  if (pool.pid[event]! < 0) pool.pid[event] = line.pid;
-  if (pool.logged[event] === STATUS.unknown) {
-    const isReject = line.kind === 'rejected';
-    const status = isReject ? STATUS.rejected : STATUS.delayed;
-    const dry = isReject ? STATUS.rejectedDryRun : STATUS.delayedDryRun;
-    pool.logged[event] = line.isDryRun ? dry : status;
-  }
-  return slot;
-}
-
-/** Details of a line, read when they are asked for: few are. */
-class LineDetails implements RequestDetails {
-  readonly #line: Uint8Array;
-  readonly #fields: AccessFields;
-
-  constructor(line: Uint8Array, fields: AccessFields) {
-    this.#line = line;
-    this.#fields = fields;
-  }
-
-  get requestId(): string | null {
-    return this.#scanned().requestId(this.#line);
-  }
-
-  get method(): string {
-    return this.#scanned().method(this.#line);
-  }
-
-  get path(): string {
-    return this.#scanned().path(this.#line);
-  }
-
-  get client(): string {
-    return this.#scanned().client(this.#line);
-  }
-
-  toJSON(): RequestDetails {
-    const { requestId, method, path, client } = this;
-    return { requestId, method, path, client };
-  }
-
-  #scanned(): AccessFields {
-    this.#fields.scanner.scan(this.#line, 0, this.#line.length);
-    return this.#fields;
-  }
 }
 
 const NO_LINE = new Uint8Array(0);

@@ -8,7 +8,8 @@
  *
  * Not here: zones between two imports, where nothing waits (session-state.ts); the aggregates.
  */
-import type { PendingSeek, RequestDetails } from './access-feed.js';
+import type { PendingSeek } from './access-feed.js';
+import type { RequestDetails } from './line-details.js';
 import type { ErrorFeedSnapshot } from './error-feed.js';
 import type { EventPool } from './event-pool.js';
 import type { GenerationsSnapshot } from './generations.js';

@@ -11,7 +11,8 @@
  */
 import type { LimitLine } from '../../parsers/error/error-line.js';
 import { delayMs } from '../limit-req/arithmetic.js';
-import { applyLine, type RequestDetails } from './access-feed.js';
+import type { RequestDetails } from './line-details.js';
+import { applyLine } from './request-lines.js';
 import type { EventPool } from './event-pool.js';
 import type { ReplayEngine } from './engine.js';
 import { FLAG } from './event-flags.js';

@@ -6,15 +6,9 @@
  */
 import { compileLogFormat, type LineScanner } from '../../parsers/access/line-scanner.js';
 import { attribute } from '../attribution/source.js';
-import {
-  AccessFeed,
-  applyLine,
-  seekersOf,
-  LineFeed,
-  type FeedContext,
-  type PendingSeek,
-  type RequestDetails,
-} from './access-feed.js';
+import { AccessFeed, LineFeed, type FeedContext, type PendingSeek } from './access-feed.js';
+import type { RequestDetails } from './line-details.js';
+import { applyLine, seekersOf } from './request-lines.js';
 import type { AccessFields } from './access-fields.js';
 import { ReplayEngine } from './engine.js';
 import type { PlainDecision } from './plain-pass.js';
