@@ -19,6 +19,7 @@ import {
   type EngineState,
 } from '../src/replay/engine-state.js';
 import type { GenerationInput } from '../src/replay/generations.js';
+import type { PlainDecision } from '../src/replay/plain-pass.js';
 import { ReplaySession } from '../src/replay/session.js';
 import { formatOf, linesOf } from './support/captures.js';
 import { traceDir, type TraceName } from './support/truth.js';
@@ -32,6 +33,11 @@ interface Line {
 interface Case {
   readonly name: TraceName;
   readonly log: string | null;
+  /**
+   * Requests with nothing to be told of them wait parked, and at least so many are decided without
+   * an event; undefined where all are events.
+   */
+  readonly leastPlain?: number;
 }
 
 const FIELDS = [
@@ -44,6 +50,10 @@ const SLOT_FIELDS = ['excessMilliReq', 'lowMilliReq', 'highMilliReq', 'outcome']
 class StoppedReplay {
   readonly decisions: string[] = [];
   readonly rows: string[] = [];
+  /** Requests decided without an event. */
+  plain = 0;
+  /** Parked requests in all states. */
+  parked = 0;
   session: ReplaySession;
   aggregator: Aggregator;
   readonly #case: Case;
@@ -78,10 +88,16 @@ class StoppedReplay {
     this.aggregator.flush();
   }
 
+  /** Makes a state, and goes on as if nothing had been. */
+  look(): void {
+    this.parked += parkedIn(snapshotEngine(this.session));
+  }
+
   /** Through JSON into a new session and a new aggregator. */
   stop(): void {
     const state = JSON.parse(JSON.stringify(snapshotEngine(this.session))) as EngineState;
     const open = JSON.parse(JSON.stringify(this.aggregator.snapshot())) as AggregatorSnapshot;
+    this.parked += parkedIn(state);
     const { order } = this.#feed;
     this.session = this.#newSession();
     this.aggregator = this.#newAggregator();
@@ -110,11 +126,20 @@ class StoppedReplay {
       hasErrorLog: true,
       isErrorLogAlone: this.#case.log === null,
       errorLogCount: 2,
-      details: 'all',
+      details: this.#case.leastPlain !== undefined ? 'refused' : 'all',
       onDecision: (event) => {
         this.decisions.push(this.#describe(event));
         this.aggregator.decide(event);
       },
+      ...(this.#case.leastPlain !== undefined
+        ? {
+            onPlain: (plain) => {
+              this.plain++;
+              this.decisions.push(this.#describePlain(plain));
+              this.aggregator.decidePlain(plain);
+            },
+          }
+        : {}),
       onUnmatchedLine: (line) => {
         this.decisions.push(JSON.stringify(line));
         this.aggregator.unmatchedLine(line);
@@ -122,6 +147,12 @@ class StoppedReplay {
       onMark: (mark, ms) => void this.decisions.push(`${mark} ${ms}`),
       onNote: () => undefined,
     });
+  }
+
+  #describePlain(plain: PlainDecision): string {
+    const { zone } = this.session.engine.rules[plain.rules]!.limits[0]!;
+    const { keyId, ...rest } = plain;
+    return JSON.stringify([rest, zone.keys.text(keyId), zone.memory.nodes]);
   }
 
   /** All that a decision says, in numbers, its keys in words. */
@@ -141,6 +172,10 @@ class StoppedReplay {
     });
     return JSON.stringify([FIELDS.map((field) => pool[field][event]), slots, detailsOf.get(event)]);
   }
+}
+
+function parkedIn(state: EngineState): number {
+  return state.waiting - Buffer.from(state.eventsAt, 'base64').length / 4;
 }
 
 /** Shows the first difference alone: lists of thousands take minutes to compare in full. */
@@ -198,15 +233,23 @@ const CASES: readonly Case[] = [
   { name: 'k_starvation', log: 'access.log' },
   { name: 'p_reload', log: 'access.log' },
   { name: 'q_limit_conn', log: 'access.log' },
+  { name: 'a_burst5_delay', log: 'access.log', leastPlain: 1 },
+  { name: 'e_two_zones', log: 'access.log', leastPlain: 0 },
+  { name: 'g_mixed_2workers', log: 'access.log', leastPlain: 500 },
+  { name: 'j_slow_headers', log: 'access.log', leastPlain: 0 },
+  { name: 'k_starvation', log: 'access.log', leastPlain: 300 },
+  { name: 'p_reload', log: 'access.log', leastPlain: 20 },
 ];
 
 for (const of of CASES) {
-  test(`${of.name}, ${of.log ?? 'error log alone'}: stopped anywhere, the decisions are the same`, () => {
+  const title = `${of.name}, ${of.log ?? 'error log alone'}${of.leastPlain === undefined ? '' : ', parked'}`;
+  test(`${title}: stopped anywhere, the decisions are the same`, () => {
     const confs = confsOf(traceDir(of.name));
     const { lines, scanner } = readLines(of);
-    const replay = (stops: ReadonlySet<number>): StoppedReplay => {
+    const replay = (stops: ReadonlySet<number>, looks: ReadonlySet<number>): StoppedReplay => {
       const run = new StoppedReplay(of, confs, scanner);
       for (const [i, line] of lines.entries()) {
+        if (looks.has(i)) run.look();
         if (stops.has(i)) run.stop();
         run.take(line);
       }
@@ -214,16 +257,31 @@ for (const of of CASES) {
       run.finish();
       return run;
     };
-    const whole = replay(new Set());
+    const none = new Set<number>();
+    const whole = replay(none, none);
     assert.ok(whole.decisions.length > 20);
-    const stops = fc.uniqueArray(fc.nat({ max: lines.length }), { minLength: 1, maxLength: 8 });
+    const places = fc.uniqueArray(fc.nat({ max: lines.length }), { minLength: 1, maxLength: 8 });
+    let parked = 0;
     fc.assert(
-      fc.property(stops, (at) => {
-        const stopped = replay(new Set(at));
+      fc.property(places, places, (stops, looks) => {
+        const stopped = replay(new Set(stops), new Set(looks));
         assertSame(stopped.decisions, whole.decisions);
         assertSame(stopped.rows.sort(), [...whole.rows].sort());
+        assert.equal(stopped.plain, whole.plain);
+        parked += stopped.parked;
       }),
-      { numRuns: 6, examples: [[[0]], [[lines.length - 1, 0]], [[lines.length]]] },
+      {
+        seed: 1,
+        numRuns: 6,
+        examples: [
+          [[0], [0]],
+          [[lines.length - 1, 0], [1]],
+          [[lines.length], [lines.length - 1]],
+        ],
+      },
     );
+    if (of.leastPlain === undefined) return;
+    assert.ok(parked > 20, `only ${parked} requests were parked`);
+    assert.ok(whole.plain >= of.leastPlain, `only ${whole.plain} were decided without an event`);
   });
 }

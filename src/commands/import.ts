@@ -75,7 +75,11 @@ async function importFrom(
   let store: Store | undefined;
   let result: ImportResult;
   try {
-    store = await openStore({ ...storeOptions(options), createIfMissing: true });
+    store = await openStore({
+      ...storeOptions(options),
+      createIfMissing: true,
+      tablesLater: true,
+    });
     result = await importLogs(logs, store, {
       instance: options.instance,
       generations,

@@ -1,7 +1,8 @@
 /**
- * Tells configurations apart by all that waiting requests refer to.
+ * Tells configurations, and forms of the state, apart by all that waiting requests refer to.
  */
 import { createHash } from 'node:crypto';
+import { STATE_FORM } from '../replay/engine-state.js';
 import type { ReplaySession } from '../replay/session.js';
 
 /** Of the first rules and zones of a session: those that come later change nothing of these. */
@@ -21,6 +22,7 @@ export function rulesOf(session: ReplaySession, ruleCount: number, zoneCount: nu
       ]),
     zones.slice(0, zoneCount).map((zone, i) => [zone.name, zone.sizeBytes, zoneKeys[i]]),
     [ruleCount, zoneCount],
+    STATE_FORM,
   ]);
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
 }

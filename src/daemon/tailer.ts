@@ -127,6 +127,7 @@ export class Tailer {
         if ((this.#session.engine.pool.flags[event]! & FLAG.late) !== 0) options.onLate?.();
         this.#aggregator.decide(event);
       },
+      onPlain: (plain) => this.#aggregator.decidePlain(plain),
       onUnmatchedLine: (line) => this.#aggregator.unmatchedLine(line),
       onMark: (mark, ms) => this.#aggregator.mark(mark, ms, ''),
       onNote: (note) => {

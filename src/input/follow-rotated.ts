@@ -38,6 +38,17 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 }
 
+/**
+ * How old a file of a log is, as its name tells: numbers that grow with its time, to be compared
+ * place by place. The log itself, and names without a number, come last; dates before counters.
+ */
+export function rotationAge(base: string, name: string): readonly number[] {
+  const rotated = readName(base, name);
+  if (rotated === undefined) return [2];
+  const numbers = rotated.numbers.map(Number);
+  return isCounter(rotated) ? [1, -numbers[0]!] : [0, ...numbers];
+}
+
 export interface RotatedFile {
   readonly path: string;
   readonly device: number;

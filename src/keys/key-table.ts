@@ -44,8 +44,6 @@ const SLOT_FIELDS = 4;
 const OFFSET = 0;
 const LENGTH = 1;
 const HASH = 2;
-/** -1 marks an id that is free. */
-const REFS = 3;
 const FIELDS = 4;
 
 export class KeyTable {
@@ -55,7 +53,9 @@ export class KeyTable {
   private arenaEnd = 0;
   private liveBytes = 0;
 
-  private entries = new Int32Array((MIN_SLOTS >> 1) * FIELDS).fill(FREE);
+  private entries = new Int32Array((MIN_SLOTS >> 1) * FIELDS);
+  /** By id, apart from the rest as it changes with every request; FREE for an id in no use. */
+  private refs = new Int32Array(MIN_SLOTS >> 1).fill(FREE);
   private freeIds = new Int32Array(MIN_SLOTS >> 1);
   private freeCount = 0;
   private nextId = 0;
@@ -72,7 +72,9 @@ export class KeyTable {
 
   /** Bytes of the arena and of all arrays. */
   get memoryBytes(): number {
-    return this.arena.length + 4 * (this.slots.length + this.entries.length + this.freeIds.length);
+    return (
+      this.arena.length + 4 * (this.slots.length + this.entries.length + 2 * this.freeIds.length)
+    );
   }
 
   /** The id of a key, or -1 when the table does not hold it. */
@@ -89,22 +91,20 @@ export class KeyTable {
 
   retain(id: number): void {
     this.assertLive(id);
-    this.entries[id * FIELDS + REFS]!++;
+    this.refs[id]!++;
   }
 
   /** Gives a reference back; with the last one the key is forgotten and its id is free. */
   release(id: number): void {
     this.assertLive(id);
-    const place = id * FIELDS + REFS;
-    if (this.entries[place] === 0)
-      throw new Error(`key ${id} is released more often than retained`);
-    if (--this.entries[place]! === 0) this.remove(id);
+    if (this.refs[id] === 0) throw new Error(`key ${id} is released more often than retained`);
+    if (--this.refs[id]! === 0) this.remove(id);
   }
 
   /** Forgets a key that nobody retained; does nothing to one in use. */
   discard(id: number): void {
     this.assertLive(id);
-    if (this.entries[id * FIELDS + REFS] === 0) this.remove(id);
+    if (this.refs[id] === 0) this.remove(id);
   }
 
   length(id: number): number {
@@ -129,7 +129,7 @@ export class KeyTable {
   /** Forgets every key, whoever holds it. */
   clear(): void {
     this.slots.fill(NO_KEY);
-    this.entries.fill(FREE);
+    this.refs.fill(FREE);
     this.arena = new Uint8Array(MIN_ARENA_BYTES);
     this.arenaEnd = 0;
     this.liveBytes = 0;
@@ -145,7 +145,7 @@ export class KeyTable {
     for (const id of ids) end = this.copyTo(bytes, end, id);
     return {
       ids,
-      refs: ids.map((id) => this.entries[id * FIELDS + REFS]!),
+      refs: ids.map((id) => this.refs[id]!),
       lengths: ids.map((id) => this.length(id)),
       free: Array.from(this.freeIds.subarray(0, this.freeCount)),
       bytes: Buffer.from(bytes.buffer).toString('base64'),
@@ -165,7 +165,7 @@ export class KeyTable {
       const length = snapshot.lengths[index]!;
       const hash = hashBytes(bytes, start, length);
       table.place(id, bytes, start, length, hash);
-      table.entries[id * FIELDS + REFS] = snapshot.refs[index]!;
+      table.refs[id] = snapshot.refs[index]!;
       start += length;
     });
     table.fillSlots();
@@ -199,7 +199,7 @@ export class KeyTable {
     if (this.freeCount === 0 && this.nextId === this.freeIds.length) this.growIds();
     const id = this.freeCount > 0 ? this.freeIds[--this.freeCount]! : this.nextId++;
     this.place(id, bytes, start, length, hash);
-    this.entries[id * FIELDS + REFS] = 0;
+    this.refs[id] = 0;
     this.fillSlot(this.emptySlot(hash), id);
     return id;
   }
@@ -217,7 +217,7 @@ export class KeyTable {
 
   private remove(id: number): void {
     this.closeGap(this.slotOf(id));
-    this.entries[id * FIELDS + REFS] = FREE;
+    this.refs[id] = FREE;
     this.liveBytes -= this.entries[id * FIELDS + LENGTH]!;
     this.freeIds[this.freeCount++] = id;
     if (this.size === 0) this.arenaEnd = 0;
@@ -251,7 +251,8 @@ export class KeyTable {
       if (slots[at] === NO_KEY) break;
       const home = slots[at + SLOT_HASH]! & mask;
       if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
-      slots.copyWithin(gap * SLOT_FIELDS, at, at + SLOT_FIELDS);
+      const to = gap * SLOT_FIELDS;
+      for (let i = 0; i < SLOT_FIELDS; i++) slots[to + i] = slots[at + i]!;
       gap = slot;
     }
     slots[gap * SLOT_FIELDS] = NO_KEY;
@@ -271,9 +272,12 @@ export class KeyTable {
   }
 
   private growIds(): void {
-    const entries = new Int32Array(this.entries.length * 2).fill(FREE);
+    const entries = new Int32Array(this.entries.length * 2);
     entries.set(this.entries);
     this.entries = entries;
+    const refs = new Int32Array(this.refs.length * 2).fill(FREE);
+    refs.set(this.refs);
+    this.refs = refs;
     const freeIds = new Int32Array(this.freeIds.length * 2);
     freeIds.set(this.freeIds);
     this.freeIds = freeIds;
@@ -304,7 +308,7 @@ export class KeyTable {
   }
 
   private isLive(id: number): boolean {
-    return this.entries[id * FIELDS + REFS]! >= 0;
+    return this.refs[id]! >= 0;
   }
 
   private assertLive(id: number): void {

@@ -118,8 +118,9 @@ async function importNew(
     ranges: intentRanges(plan),
     startedBy: `${hostname()}, process ${process.pid}`,
   };
-  await store.begin(intent);
-  return new ImportRun(logs, store, intent, plan, checkpoint, options).finish();
+  // Lines are read meanwhile; no block goes in before it.
+  const begun = store.begin(intent);
+  return new ImportRun(logs, store, intent, plan, checkpoint, options, begun).finish();
 }
 
 /** What two imports of one call did, as one. */
@@ -170,6 +171,7 @@ class ImportRun {
     planned: ImportPlan,
     checkpoint: Checkpoint | undefined,
     options: ImportOptions,
+    begun?: Promise<void>,
   ) {
     this.#logs = logs;
     this.#store = store;
@@ -177,7 +179,7 @@ class ImportRun {
     this.#planned = planned;
     this.#checkpoint = checkpoint;
     this.#options = options;
-    this.#blocks = new RowBlocks(store, intent);
+    this.#blocks = new RowBlocks(store, intent, begun);
     this.#seal = options.seal ?? new StateSeal();
     const privacy = options.privacy ?? new Privacy(KEEP_ADDRESSES);
     const mixed = logs.access.filter((file) => file.isPrefixed || file.head.path === '-').length;

@@ -60,7 +60,12 @@ abstract class LineLane implements Lane {
   protected readonly session: ReplaySession;
   protected readonly sink: LineSink;
   protected readonly stripper: PrefixStripper | null;
-  #isPending = false;
+  protected isPending = false;
+  /**
+   * Hands on lines up to `limitMs` as run() does, `most` of them and while nothing about them takes
+   * more than that; gives back how many.
+   */
+  protected runFast: ((limitMs: number, most: number) => number) | null = null;
 
   constructor(
     name: string,
@@ -80,16 +85,17 @@ abstract class LineLane implements Lane {
   run(limitMs: number): void | Promise<void> {
     const { reader } = this;
     for (let turn = 0; turn < LINES_PER_TURN; turn++) {
-      if (!this.#isPending) {
+      if (this.runFast !== null) turn += this.runFast(limitMs, LINES_PER_TURN - turn);
+      if (!this.isPending) {
         const more = reader.next();
         if (more !== true && more !== false) return this.#continue(more, limitMs);
         if (!this.#see(more)) return undefined;
-        if (!this.#isPending) continue;
+        if (!this.isPending) continue;
       }
       if (this.timeMs > limitMs) return undefined;
       this.session.advance(this.timeMs);
       this.handOn();
-      this.#isPending = false;
+      this.isPending = false;
       this.doneOffset = reader.nextOffset;
     }
     return undefined;
@@ -101,7 +107,7 @@ abstract class LineLane implements Lane {
   }
 
   async begin(): Promise<void> {
-    while (!this.#isPending && this.#see(await this.reader.next()));
+    while (!this.isPending && this.#see(await this.reader.next()));
   }
 
   async #continue(more: Promise<boolean>, limitMs: number): Promise<void> {
@@ -116,8 +122,8 @@ abstract class LineLane implements Lane {
     }
     this.lines++;
     const ms = this.examine();
-    this.#isPending = !Number.isNaN(ms);
-    if (this.#isPending) {
+    this.isPending = !Number.isNaN(ms);
+    if (this.isPending) {
       if (Number.isNaN(this.firstMs)) this.firstMs = ms;
       if (ms > this.timeMs) this.timeMs = ms;
       this.lastMs = this.timeMs;
@@ -256,14 +262,19 @@ export class AccessLane extends LineLane {
     this.#countedUntilMs = (Math.floor(this.timeMs / COUNT_MS) + 1) * COUNT_MS;
   }
 
+  /** An access line is handed on. */
+  protected countLine(): void {
+    if (this.timeMs >= this.#countedUntilMs) this.#tellCount();
+    this.#count++;
+  }
+
   protected handOn(): void {
     if (this.isError) {
       const { kind, reason } = this.#errors.handOn();
       this.sink.onLines(this, this.timeMs, kind, reason, 1);
       return;
     }
-    if (this.timeMs >= this.#countedUntilMs) this.#tellCount();
-    this.#count++;
+    this.countLine();
     this.submit();
   }
 }

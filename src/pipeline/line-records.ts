@@ -209,6 +209,31 @@ export class RecordReader {
     this.#used = used;
   }
 
+  /** Moves to the next line of the buffer if it is a plain one that was written by `limitMs`. */
+  nextPlain(limitMs: number): boolean {
+    const words = this.#words;
+    for (;;) {
+      const at = this.#next;
+      if (at >= this.#used) return false;
+      const kind = words[at + 1]!;
+      if (kind === RECORD_KIND.key) {
+        this.#next = at + words[at]!;
+        this.#takeKey(at);
+        continue;
+      }
+      if (kind !== RECORD_KIND.plain) return false;
+      if (this.#doubles[(at + PLAIN_TIME) >> 1]! > limitMs) return false;
+      this.#at = at;
+      this.#next = at + words[at]!;
+      this.kind = kind;
+      this.offset = this.nextOffset;
+      this.nextOffset += words[at + 2]!;
+      this.rawStart = 0;
+      this.rawEnd = 0;
+      return true;
+    }
+  }
+
   /** Moves to the next line of the buffer. */
   next(): boolean {
     const words = this.#words;

@@ -16,8 +16,8 @@ import { readHead, sampleLines, type LogHead } from '../input/head.js';
 import { noLines, openStreamLines } from '../input/stream-lines.js';
 import { AccessFields } from '../replay/access-fields.js';
 import type { ReplaySession } from '../replay/session.js';
-import { headHash } from './known-sources.js';
 import { AccessLane, ErrorLane, type Lane, type LineSink } from './lanes.js';
+import { inReplayOrder } from './log-order.js';
 import { NumberedKeys } from '../keys/key-numbers.js';
 import { ReadThread, RecordLane, RecordSource } from './record-lane.js';
 import {
@@ -77,26 +77,17 @@ export async function openLogs(
       found.push(identify(head, confs, candidates, forced, as));
     }
   }
-  // In an order that neither the call's nor the names decide: where times are equal it is the
-  // replay's, and an import that is done again must give the same rows.
-  const hashes = new Map(found.map((file) => [file, headHash(file.head).hash]));
-  found.sort(
-    (a, b) => compare(hashes.get(a)!, hashes.get(b)!) || compare(a.head.path, b.head.path),
-  );
-  const access = found.filter((file) => file.kind === 'access');
+  const ordered = inReplayOrder(found);
+  const access = ordered.filter((file) => file.kind === 'access');
   const twins =
     choices.allLogs === true ? { kept: access, leftOut: [] } : withoutTwins(access, confs);
   for (const file of twins.kept) requireTime(file);
   return {
     access: twins.kept,
-    errors: found.filter((file) => file.kind === 'error'),
-    empty: found.filter((file) => file.kind === 'empty').map((file) => file.head),
+    errors: ordered.filter((file) => file.kind === 'error'),
+    empty: ordered.filter((file) => file.kind === 'empty').map((file) => file.head),
     leftOut: twins.leftOut,
   };
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
 }
 
 export function forcedFormat(given: string, confs: readonly NginxConf[]): LineScanner {

@@ -18,13 +18,17 @@ export class RowBlocks implements RowSink {
   readonly #open = new Map<RowTable, unknown[][]>();
   readonly #numbers = new Map<RowTable, number>();
   #waiting = 0;
-  #tail: Promise<void> = Promise.resolve();
+  #tail: Promise<void>;
   #error: unknown;
   rows = 0;
 
-  constructor(store: Store, intent: Intent) {
+  /** @param begun the intent is being written down: rows can come, blocks wait for it */
+  constructor(store: Store, intent: Intent, begun: Promise<void> = Promise.resolve()) {
     this.#store = store;
     this.#intent = intent;
+    this.#tail = begun.catch((error: unknown) => {
+      this.#error = error;
+    });
   }
 
   row(table: RowTable, row: readonly unknown[]): void {

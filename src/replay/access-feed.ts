@@ -26,13 +26,16 @@ import { isDelayed, isRejected, STATUS } from './status.js';
 /** nginx answers these on its own, before any location's limit is asked. */
 const EARLY_STATUSES = new Set([400, 408, 413, 414, 421, 431, 494, 495, 496, 497, 501, 505]);
 const SECOND_MS = 1000;
-/** Largest number of a line that a parked request can have. */
-const MOST_ORDER = 0x7fff_ffff;
 
 /** What a request still needs to find its error-log line without a connection number. */
 export interface PendingSeek {
   readonly client: string;
   readonly request: string;
+}
+
+/** Lines submitted so far, by whatever feeds a session has. */
+export interface LineNumbers {
+  next: number;
 }
 
 export interface FeedContext {
@@ -44,14 +47,14 @@ export interface FeedContext {
   readonly details: 'all' | 'refused';
   readonly detailsOf: Map<number, RequestDetails>;
   readonly seeks: Map<number, PendingSeek>;
+  /** One for all feeds: a log that was rotated is one log. */
+  readonly numbers: LineNumbers;
   /** Called before the event is handed over; `line` as given to submit(). */
   readonly onSubmit?: ((event: number, line: Uint8Array, fields: AccessFields) => void) | undefined;
 }
 
 export class AccessFeed {
   readonly fields: AccessFields;
-  /** Lines submitted so far: their order in this log. */
-  order = 0;
   readonly #context: FeedContext;
   /** The line whose details may be asked for, where it is not scanned. */
   #raw: Uint8Array = NO_LINE;
@@ -68,6 +71,16 @@ export class AccessFeed {
     this.fields = fields;
   }
 
+  /** Number of the next line of the session; set to go on behind those of an earlier session. */
+  get order(): number {
+    return this.#context.numbers.next;
+  }
+
+  set order(order: number) {
+    const { numbers } = this.#context;
+    numbers.next = Math.max(numbers.next, order);
+  }
+
   /**
    * Hands a line to the engine.
    *
@@ -82,7 +95,7 @@ export class AccessFeed {
     pool.rules[event] = rules;
     pool.pid[event] = facts.pid;
     pool.endMs[event] = facts.endMs;
-    pool.order[event] = this.order++;
+    pool.order[event] = this.#context.numbers.next++;
     pool.connection[event] = facts.connection;
     pool.connectionRequests[event] = facts.connectionRequests;
     pool.httpStatus[event] = facts.httpStatus;
@@ -135,7 +148,7 @@ export class AccessFeed {
       isRefusal(facts)
     )
       return false;
-    if (!this.fields.hasMilliseconds || !isSmall(facts) || this.order > MOST_ORDER) return false;
+    if (!this.fields.hasMilliseconds || !isSmall(facts)) return false;
     const rule = engine.rules[rules]!;
     const spare = isPassed ? 0 : rule.longestDelayMs;
     if (requestMs - Math.max(0, facts.upstreamMs) > spare + WIDE_MS) return false;
@@ -146,7 +159,7 @@ export class AccessFeed {
       keys[2 * i] = takeKey(facts, i, rule);
       keys[2 * i + 1] = facts.nodeKeyLengths[i]!;
     }
-    engine.park(facts, this.order++, createdMs, requestMs, keys);
+    engine.park(facts, this.#context.numbers.next++, createdMs, requestMs, keys);
     return true;
   }
 
@@ -211,8 +224,8 @@ export class AccessFeed {
     this.#context.engine.pool.flags[event]! |= FLAG.detailed;
     if (this.#raw.length > 0) {
       this.#ownFields ??= new AccessFields(compileLogFormat(this.fields.scanner.format));
-      const copy = this.#raw.slice(this.#rawStart, this.#rawEnd);
-      this.#context.detailsOf.set(event, new LineDetails(copy, this.#ownFields));
+      const text = latin1Of(this.#raw, this.#rawStart, this.#rawEnd);
+      this.#context.detailsOf.set(event, new LineDetails(text, this.#ownFields));
       return;
     }
     const { fields } = this;
@@ -338,6 +351,10 @@ function isRefusal(facts: LineFacts): boolean {
   );
 }
 
+function latin1Of(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1');
+}
+
 const NO_LINE = new Uint8Array(0);
 
 /** Lines of one file in this thread: reads their facts and submits them at once. */
@@ -352,7 +369,7 @@ export class LineFeed {
     this.fields = extractor.fields;
   }
 
-  /** Lines submitted so far; set to go on behind those of an earlier feed of the log. */
+  /** See AccessFeed.order. */
   get order(): number {
     return this.#feed.order;
   }

@@ -86,15 +86,18 @@ export class Calendar {
   }
 
   /** All that waits, in order of time; members of one millisecond in the order they were put. */
-  entries(): { readonly member: number; readonly ms: number }[] {
-    const found: { member: number; ms: number }[] = [];
-    for (let ms = this.cursorMs; found.length < this.size; ms++) {
-      const head = this.#heads[ms % this.spanMs]!;
-      for (let member = head; member !== NO_EVENT; member = this.next(member)) {
-        found.push({ member, ms });
+  entries(): { readonly members: Int32Array; readonly ms: Float64Array } {
+    const members = new Int32Array(this.size);
+    const times = new Float64Array(this.size);
+    let found = 0;
+    for (let ms = this.cursorMs; found < this.size; ms++) {
+      let member = this.#heads[ms % this.spanMs]!;
+      for (; member !== NO_EVENT; member = this.next(member)) {
+        members[found] = member;
+        times[found++] = ms;
       }
     }
-    return found;
+    return { members, ms: times };
   }
 
   /** Takes the whole list of the cursor's millisecond. @returns its first member, or NO_EVENT */
@@ -106,13 +109,5 @@ export class Calendar {
     this.#tails[slot] = NO_EVENT;
     this.#bits[slot >>> 5]! &= ~(1 << (slot & 31));
     return head;
-  }
-
-  /** Takes everything out; the cursor stays. */
-  clear(): void {
-    this.#heads.fill(NO_EVENT);
-    this.#tails.fill(NO_EVENT);
-    this.#bits.fill(0);
-    this.size = 0;
   }
 }

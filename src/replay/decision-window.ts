@@ -50,21 +50,26 @@ export class DecisionWindow {
     this.#members[place & this.#mask] = member;
   }
 
-  /** All members in order, each with its place. */
-  entries(): { readonly member: number; readonly place: number }[] {
-    return Array.from({ length: this.size }, (_, i) => {
-      const place = (this.#first + i) & WRAP;
-      return { member: this.#members[place & this.#mask]!, place };
-    });
+  /** All members in order, each with its millisecond. */
+  entries(): { readonly members: Int32Array; readonly ms: Float64Array } {
+    const { size } = this;
+    const members = new Int32Array(size);
+    const times = new Float64Array(size);
+    for (let i = 0; i < size; i++) {
+      members[i] = this.#members[(this.#first + i) & this.#mask]!;
+      times[i] = this.#ms[(this.#first + i) & this.#mask]!;
+    }
+    return { members, ms: times };
   }
 
   #grow(): void {
     const mask = this.#mask * 2 + 1;
+    const found = this.entries();
     const members = new Int32Array(mask + 1);
     const ms = new Float64Array(mask + 1);
-    for (const { member, place } of this.entries()) {
-      members[place & mask] = member;
-      ms[place & mask] = this.#ms[place & this.#mask]!;
+    for (let i = 0; i < found.members.length; i++) {
+      members[(this.#first + i) & mask] = found.members[i]!;
+      ms[(this.#first + i) & mask] = found.ms[i]!;
     }
     this.#members = members;
     this.#ms = ms;

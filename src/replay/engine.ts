@@ -30,10 +30,14 @@ import type { ZoneReplay } from './zone-replay.js';
 /** More slow requests of one key than this at a time are not told apart any more. */
 const MOST_OPEN = 256;
 
-/** An event and the millisecond of the calendar in which it waits. */
+/** What an engine has not judged: events, and parked requests by their handles. */
 export interface Waiting {
-  readonly event: number;
-  readonly ms: number;
+  /** In decision order, with their milliseconds. */
+  readonly window: { readonly members: Int32Array; readonly ms: Float64Array };
+  /** In order of the milliseconds they wait in. */
+  readonly calendar: { readonly members: Int32Array; readonly ms: Float64Array };
+  /** Whether the session has begun with its first request. */
+  readonly hasSettled: boolean;
 }
 
 export interface EngineOptions {
@@ -66,7 +70,7 @@ export class ReplayEngine {
   rules: readonly RuleRow[];
   zones: readonly ZoneReplay[];
   readonly #options: EngineOptions;
-  readonly #parked: Parked;
+  readonly parked: Parked;
   readonly #calendar: Calendar;
   /** Which events left which error-log lines; fed by whoever joins them. */
   readonly lineOrder: LineOrder;
@@ -89,13 +93,13 @@ export class ReplayEngine {
     this.rules = options.rules;
     this.zones = options.zones;
     this.pool = new EventPool(strideOf(options.rules));
-    this.#parked = new Parked(this.pool);
-    this.#calendar = new Calendar(options.latenessMs + 4096, this.pool, this.#parked);
+    this.parked = new Parked(this.pool);
+    this.#calendar = new Calendar(options.latenessMs + 4096, this.pool, this.parked);
     this.lineOrder = new LineOrder(this.pool);
-    this.#ties = new TieOrder(this.pool, this.#parked);
+    this.#ties = new TieOrder(this.pool, this.parked);
     this.#sweep = new KeySweep(this.pool, options.skewMs);
     if (options.onPlain !== undefined) {
-      this.#plainPass = new PlainPass(this.#parked, this.#sweep, options.onPlain);
+      this.#plainPass = new PlainPass(this.parked, this.#sweep, options.onPlain);
     }
     this.#judge = new RequestJudge(this.pool, this.#sweep, this.#window, this.#limitOf);
     this.#windowMs = options.skewMs + 4;
@@ -150,7 +154,7 @@ export class ReplayEngine {
    * @param keys by limit: a retained keyId with the length of its node's key, side by side
    */
   park(request: PlainRequest, order: number, ms: number, takenMs: number, keys: Int32Array): void {
-    const parked = this.#parked;
+    const parked = this.parked;
     const record = parked.add(request, order, takenMs);
     const { length } = this.rules[request.rules]!.limits;
     for (let i = 0; i < this.pool.slots; i++) {
@@ -178,31 +182,28 @@ export class ReplayEngine {
     this.#judgeUntil(watermarkMs - this.#windowMs);
   }
 
-  /**
-   * What has not been judged: the window in decision order, then what the calendar holds. Parked
-   * requests become events by it.
-   */
-  waiting(): { readonly window: readonly number[]; readonly calendar: readonly Waiting[] } {
-    const window = this.#window
-      .entries()
-      .map(({ member }) => (member >= 0 ? member : this.#materialize(member)));
-    const calendar = this.#calendar;
-    const entries = calendar.entries().map(({ member, ms }): Waiting => {
-      return { ms, event: member >= 0 ? member : this.#parked.unpark(member, ms) };
-    });
-    calendar.clear();
-    for (const { event, ms } of entries) calendar.put(event, ms);
-    return { window, calendar: entries };
+  /** What has not been judged. */
+  waiting(): Waiting {
+    return {
+      window: this.#window.entries(),
+      calendar: this.#calendar.entries(),
+      hasSettled: this.#hasSettled,
+    };
   }
 
   /** Takes back what waiting() told, into an engine that holds nothing. Links are made anew. */
-  resume(window: readonly number[], calendar: readonly Waiting[]): void {
+  resume({ window, calendar, hasSettled }: Waiting): void {
     const { pool } = this;
-    for (const event of window) {
-      for (let slot = event; slot < event + pool.slots; slot++) pool.nextInKey[slot] = -1;
-      this.#append(event);
+    this.#hasSettled = hasSettled;
+    for (let i = 0; i < window.members.length; i++) {
+      const member = window.members[i]!;
+      for (let slot = 0; member >= 0 && slot < pool.slots; slot++)
+        pool.nextInKey[member + slot] = -1;
+      this.#append(member, window.ms[i]!);
     }
-    for (const { event, ms } of calendar) this.#calendar.put(event, ms);
+    for (let i = 0; i < calendar.members.length; i++) {
+      this.#calendar.put(calendar.members[i]!, calendar.ms[i]!);
+    }
   }
 
   /** Judges all that is left, at the end of the input. The cursor stops behind the last event. */
@@ -224,13 +225,13 @@ export class ReplayEngine {
     if (!isWide && calendar.next(head) === NO_EVENT) {
       calendar.size--;
       this.#settle(head);
-      this.#append(head);
+      this.#append(head, calendar.cursorMs);
       return;
     }
     const tied = this.#tied;
-    tied.length = 0;
+    clear(tied);
     const wides = this.#wides;
-    wides.length = 0;
+    clear(wides);
     for (let member = head; member !== NO_EVENT; member = calendar.next(member)) {
       calendar.size--;
       if (member >= 0 && pool.flags[member]! & FLAG.wide) wides.push(member);
@@ -246,7 +247,7 @@ export class ReplayEngine {
       this.#ties.sort(tied);
       if (lines > 0 && !this.#options.isAudit) this.#ties.weaveLines(tied);
     }
-    for (let i = 0; i < tied.length; i++) this.#append(tied[i]!);
+    for (let i = 0; i < tied.length; i++) this.#append(tied[i]!, calendar.cursorMs);
   }
 
   /** Makes events of all members of a list of the cursor's millisecond. @returns the list */
@@ -257,7 +258,7 @@ export class ReplayEngine {
     for (let member = head; member !== NO_EVENT; member = calendar.next(member))
       events.push(member);
     for (const [i, member] of events.entries()) {
-      if (member < 0) events[i] = this.#parked.unpark(member, calendar.cursorMs);
+      if (member < 0) events[i] = this.parked.unpark(member, calendar.cursorMs);
     }
     for (const [i, event] of events.entries()) pool.next[event] = events[i + 1] ?? NO_EVENT;
     return events[0]!;
@@ -326,10 +327,11 @@ export class ReplayEngine {
     return false;
   }
 
-  #append(member: number): void {
-    if (member < 0 && this.#appendPlain(member)) return;
+  /** @param ms when a parked request was decided */
+  #append(member: number, ms: number): void {
+    if (member < 0 && this.#appendPlain(member, ms)) return;
     const { pool } = this;
-    const event = member >= 0 ? member : this.#settledEvent(member, this.#calendar.cursorMs);
+    const event = member >= 0 ? member : this.#settledEvent(member, ms);
     this.#window.push(event, pool.estMs[event]!);
     const rules = pool.rules[event]!;
     if (rules < 0) return;
@@ -381,9 +383,9 @@ export class ReplayEngine {
    *
    * @returns false, with nothing changed, when it has to be an event
    */
-  #appendPlain(handle: number): boolean {
+  #appendPlain(handle: number, ms: number): boolean {
     if (this.#plainPass === undefined || !this.#hasSettled) return false;
-    const parked = this.#parked;
+    const parked = this.parked;
     if (parked.limitReqStatusOf(handle) !== STATUS.passed) return false;
     const { limits } = this.rules[parked.rulesOf(handle)]!;
     if (limits.length !== 1) return false;
@@ -392,19 +394,19 @@ export class ReplayEngine {
     const ends = this.#endsFor(limits[0]!.zoneIndex, key);
     if (ends[key] !== NO_EVENT) return false;
     ends[key] = handle;
-    parked.setNext(handle, this.#window.push(handle, this.#calendar.cursorMs));
+    parked.setNext(handle, this.#window.push(handle, ms));
     return true;
   }
 
   #settledEvent(handle: number, ms: number): number {
-    const event = this.#parked.unpark(handle, ms);
+    const event = this.parked.unpark(handle, ms);
     this.pool.flags[event]! |= FLAG.settled;
     return event;
   }
 
   /** Makes an event of a parked request in the window. */
   #materialize(handle: number): number {
-    const place = this.#parked.next(handle);
+    const place = this.parked.next(handle);
     const event = this.#asEvent(handle, this.#window.msAt(place));
     this.#window.replace(place, event);
     return event;
@@ -425,7 +427,7 @@ export class ReplayEngine {
    * @returns false, with nothing changed, when that is not enough
    */
   #passPlain(handle: number, ms: number): boolean {
-    const parked = this.#parked;
+    const parked = this.parked;
     const { limits } = this.rules[parked.rulesOf(handle)]!;
     const { zone, zoneIndex } = limits[0]!;
     if (!this.#plainPass!.pass(handle, ms, limits[0]!)) return false;
@@ -466,4 +468,9 @@ export class ReplayEngine {
       limits[i]!.zone.keys.release(key);
     }
   }
+}
+
+/** Setting the length of an array is a call into the runtime, popping is not. */
+function clear(list: number[]): void {
+  while (list.length > 0) list.pop();
 }

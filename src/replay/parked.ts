@@ -28,6 +28,10 @@ const ORDER = 8;
 /** From the decision to the end. */
 const TAKEN_MS = 9;
 const KEYS = 10;
+/** From RULES to the keys. */
+const FIELDS = KEYS - RULES;
+/** As engine.ts has it; that imports this. */
+const NO_KEY = -1;
 const CONN_SHIFT = 8;
 const STATUS_MASK = 0xff;
 
@@ -101,9 +105,9 @@ export class Parked {
     return this.#memory[NO_EVENT - 1 - handle + STATUSES]! >> CONN_SHIFT;
   }
 
-  /** Its first limit's key. */
-  keyOf(handle: number): number {
-    return this.#memory[NO_EVENT - 1 - handle + KEYS]!;
+  /** The key of its first limit, or of another. */
+  keyOf(handle: number, position = 0): number {
+    return this.#memory[NO_EVENT - 1 - handle + KEYS + 2 * position]!;
   }
 
   keyLengthOf(handle: number): number {
@@ -129,6 +133,43 @@ export class Parked {
 
   setNext(handle: number, next: number): void {
     this.#memory[NO_EVENT - 1 - handle + NEXT] = next;
+  }
+
+  /** All of these requests but their places in lists, by field, as restore() takes it. */
+  columns(handles: Int32Array): Int32Array[] {
+    const memory = this.#memory;
+    const columns = Array.from(
+      { length: FIELDS + 2 * this.#pool.slots },
+      () => new Int32Array(handles.length),
+    );
+    // By record: each is a cache line that is fetched once.
+    for (let i = 0; i < handles.length; i++) {
+      const first = NO_EVENT - 1 - handles[i]! + RULES;
+      for (let field = 0; field < columns.length; field++) {
+        columns[field]![i] = memory[first + field]!;
+      }
+    }
+    return columns;
+  }
+
+  /**
+   * Parks requests again.
+   *
+   * @param columns those of as many limits as there are now, or of fewer
+   * @returns their handles
+   */
+  restore(columns: readonly Int32Array[], count: number): Int32Array {
+    const handles = new Int32Array(count);
+    for (let i = 0; i < count; i++) {
+      const at = this.#take();
+      handles[i] = this.handleOf(at);
+      this.#memory[at + NEXT] = NO_EVENT;
+      for (let slot = 0; slot < this.#pool.slots; slot++) this.setKey(at, slot, NO_KEY, 0);
+      for (let field = 0; field < columns.length; field++) {
+        this.#memory[at + RULES + field] = columns[field]![i]!;
+      }
+    }
+    return handles;
   }
 
   /** Moves the request into the pool. @param ms when it was decided @returns its event */

@@ -6,7 +6,13 @@
  */
 import { compileLogFormat, type LineScanner } from '../../parsers/access/line-scanner.js';
 import { attribute } from '../attribution/source.js';
-import { AccessFeed, LineFeed, type FeedContext, type PendingSeek } from './access-feed.js';
+import {
+  AccessFeed,
+  LineFeed,
+  type FeedContext,
+  type LineNumbers,
+  type PendingSeek,
+} from './access-feed.js';
 import type { RequestDetails } from './line-details.js';
 import { applyLine, seekersOf } from './request-lines.js';
 import type { AccessFields } from './access-fields.js';
@@ -69,6 +75,7 @@ export class ReplaySession {
   readonly detailsOf = new Map<number, RequestDetails>();
   readonly seeks = new Map<number, PendingSeek>();
   readonly #options: SessionOptions;
+  readonly #lineNumbers: LineNumbers = { next: 0 };
   readonly #notes = new Set<string>();
   readonly #errorEvents: ErrorEvents | undefined;
   #latestMs = -Infinity;
@@ -141,6 +148,7 @@ export class ReplaySession {
       details: this.#options.details,
       detailsOf: this.detailsOf,
       seeks: this.seeks,
+      numbers: this.#lineNumbers,
       onSubmit: this.#options.onSubmit,
     });
   }
@@ -261,6 +269,8 @@ export class ReplaySession {
     pool.estMs[event] = ms;
     pool.endMs[event] = ms;
     pool.order[event] = -1;
+    // Before every request of its millisecond, also where connections are not logged.
+    pool.connection[event] = -2;
     this.engine.submit(event);
   }
 

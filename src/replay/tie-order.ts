@@ -46,7 +46,9 @@ export class TieOrder {
     const byConnection = this.#connectionOf(a) - this.#connectionOf(b);
     if (byConnection !== 0) return byConnection;
     const byRequest = this.#connectionRequestsOf(a) - this.#connectionRequestsOf(b);
-    return byRequest !== 0 ? byRequest : this.#orderOf(a) - this.#orderOf(b);
+    if (byRequest !== 0) return byRequest;
+    // A parked request has but the low 32 bits of its number, and no two are that far apart.
+    return (this.#orderOf(a) - this.#orderOf(b)) | 0;
   };
 
   #connectionOf(member: number): number {
@@ -79,7 +81,8 @@ export class TieOrder {
    */
   weaveLines(tied: number[]): void {
     const lines = this.#lines;
-    lines.length = 0;
+    // Setting the length of an array is a call into the runtime, popping is not.
+    while (lines.length > 0) lines.pop();
     let others = 0;
     for (let i = 0; i < tied.length; i++) {
       const member = tied[i]!;

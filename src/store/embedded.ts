@@ -36,6 +36,8 @@ type CreateConnection = (options: { path: string }) => object;
 export interface EmbeddedParts extends Pick<EngineParts, 'where' | 'writer' | 'reader'> {
   /** One more connection to the same data. */
   readonly connect: () => RawConnection;
+  /** The folder was made just now. */
+  readonly isNew: boolean;
 }
 
 /**
@@ -49,7 +51,7 @@ export async function openEmbedded(
   database: string,
   createIfMissing: boolean,
 ): Promise<EmbeddedParts> {
-  prepareFolder(path, createIfMissing);
+  const isNew = prepareFolder(path, createIfMissing);
   const dataPath = join(path, 'chdb');
   const holder = lockHolder(dataPath);
   if (holder !== undefined && holder !== process.pid) throw inUse(path, holder);
@@ -61,7 +63,7 @@ export async function openEmbedded(
   await writer.command({ query: `USE ${database}` });
   const reader = client();
   await reader.command({ query: `USE ${database}` });
-  return { where: path, writer, reader, connect: () => connectAnew() as RawConnection };
+  return { where: path, writer, reader, connect: () => connectAnew() as RawConnection, isNew };
 }
 
 /** The daemon that has the folder open and can be asked, if there is one; see daemon-address.ts. */
@@ -82,13 +84,17 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Tells a store from other folders by its marker, and makes a new one where that is wanted. */
-function prepareFolder(path: string, createIfMissing: boolean): void {
+/**
+ * Tells a store from other folders by its marker, and makes a new one where that is wanted.
+ *
+ * @returns whether it did
+ */
+function prepareFolder(path: string, createIfMissing: boolean): boolean {
   const entries = listFolder(path);
   if (entries?.includes(MARKER) === true) {
     checkLayout(path);
     checkWritable(path);
-    return;
+    return false;
   }
   if (entries !== undefined && entries.length > 0) {
     throw new InputError(
@@ -112,6 +118,7 @@ function prepareFolder(path: string, createIfMissing: boolean): void {
   } catch (error) {
     throw folderError(path, error);
   }
+  return true;
 }
 
 /** The names in a folder, undefined when there is none. A marker that was not finished is nothing. */

@@ -37,6 +37,8 @@ export interface StoreOptions {
   readonly retryPolicy?: Partial<RetryPolicy>;
   /** How long one insert may take; 300 s by default. */
   readonly writeSeconds?: number;
+  /** Does not wait for the tables of a new folder: what is done with the store does. */
+  readonly tablesLater?: boolean;
   /** Where CLICKHOUSE_USER and CLICKHOUSE_PASSWORD are looked up; process.env by default. */
   readonly env?: NodeJS.ProcessEnv;
 }
@@ -61,16 +63,25 @@ export class Store {
   readonly #readOnly: boolean;
   readonly #connect: (() => RawConnection) | undefined;
   readonly #database: string;
+  /** The tables of a new folder are being made: nothing can be in it, and all else waits for them. */
+  #isMade: Promise<void> | undefined;
 
-  /** @param connect makes one more connection, where the engine runs in this process */
+  /**
+   * @param connect makes one more connection, where the engine runs in this process
+   * @param isMade settles when the tables of a new store are there; undefined for an older one
+   */
   constructor(
     engine: Engine,
     readOnly: boolean,
     database: string,
     connect: (() => RawConnection) | undefined,
+    isMade?: Promise<void>,
   ) {
     this.#database = database;
     this.#connect = connect;
+    this.#isMade = isMade;
+    // Whoever uses the store first is told.
+    isMade?.catch(() => undefined);
     this.where = engine.where;
     this.#engine = engine;
     this.#writeAhead = new WriteAhead(engine);
@@ -86,6 +97,7 @@ export class Store {
    */
   async insertBlock(block: Block, token: string): Promise<void> {
     this.#refuseReadOnly();
+    await this.#isMade;
     for (let from = 0, part = 0; from < block.rows.length; from += ROWS_PER_INSERT, part++) {
       const isWhole = block.rows.length <= ROWS_PER_INSERT;
       const rows = isWhole ? block.rows : block.rows.slice(from, from + ROWS_PER_INSERT);
@@ -104,12 +116,16 @@ export class Store {
     params: Record<string, unknown> = {},
     options: { readonly maxSeconds?: number } = {},
   ): Promise<T[]> {
+    await this.#isMade;
     return this.#engine.rows<T>(sql, params, options.maxSeconds);
   }
 
   /** Writes down what is about to be counted; see WriteAhead.begin(). */
   async begin(intent: Intent): Promise<void> {
     this.#refuseReadOnly();
+    await this.#isMade;
+    // From here on the store is as any other.
+    this.#isMade = undefined;
     await this.#writeAhead.begin(intent);
   }
 
@@ -127,21 +143,25 @@ export class Store {
 
   /** Whether this very intent has been committed; see WriteAhead.isCommitted(). */
   async isCommitted(intent: Intent): Promise<boolean> {
+    await this.#isMade;
     return this.#writeAhead.isCommitted(intent);
   }
 
   /** Of the instance's newest intent or checkpoint; 0 when there is none. */
   async newestSequence(instance: string): Promise<number> {
+    await this.#isMade;
     return this.#writeAhead.newestSequence(instance);
   }
 
   /** The intent that a crash left open, if any: import its ranges again before anything else. */
   async pendingIntent(instance: string): Promise<Intent | undefined> {
+    if (this.#isMade !== undefined) return undefined;
     return this.#writeAhead.pendingIntent(instance);
   }
 
   /** Where an instance's last import ended, if there was one. */
   async checkpoint(instance: string): Promise<Checkpoint | undefined> {
+    if (this.#isMade !== undefined) return undefined;
     return this.#writeAhead.checkpoint(instance);
   }
 
@@ -157,6 +177,7 @@ export class Store {
 
   /** Waits for what is running, then lets go of the store. */
   async close(): Promise<void> {
+    await this.#isMade?.catch(() => undefined);
     await this.#engine.close();
   }
 
@@ -182,7 +203,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const readOnly = options.readOnly ?? false;
   const create = options.createIfMissing && !readOnly;
   const timeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
-  const { connect, ...parts } = await openParts(options, address, target, timeoutMs);
+  const { connect, isNew, ...parts } = await openParts(options, address, target, timeoutMs);
   const engine = await Engine.over({
     ...parts,
     isEmbedded: connect !== undefined,
@@ -190,8 +211,13 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     retryPolicy: { ...DEFAULT_RETRY, ...options.retryPolicy },
     ...(options.writeSeconds === undefined ? {} : { writeSeconds: options.writeSeconds }),
   });
+  const wishes = { create, readOnly, retention: options.retention };
   try {
-    await prepareSchema(engine, target, { create, readOnly, retention: options.retention });
+    if (isNew === true && options.tablesLater === true) {
+      const isMade = prepareSchema(engine, target, wishes);
+      return new Store(engine, readOnly, target.database, connect, isMade);
+    }
+    await prepareSchema(engine, target, wishes);
   } catch (error) {
     await engine.close();
     throw error;

@@ -6,6 +6,8 @@
  * would) and `limitlens tail` on it with an embedded store, asks the daemon for its metrics all the
  * time, ends it with SIGTERM and asks the store. Exits 1 when a bound is missed.
  *
+ * The daemon gets node's own options: `node --cpu-prof … soak.js` shows where its time goes.
+ *
  * Lag is the age of the newest line that the replay has taken, read from the daemon's own metric.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -92,7 +94,9 @@ async function startDaemon(folder: string): Promise<Daemon> {
     ...['--listen', '127.0.0.1:0', '--timezone', 'UTC', '--log-format', 'timed'],
     join(folder, LOG),
   ];
-  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(process.execPath, [...process.execArgv, CLI, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   const port = await new Promise<number>((resolve, reject) => {
     child.once('exit', (code) => {
       reject(new Error(`the daemon ended with ${code}`));
