@@ -77,16 +77,17 @@ test('a minute keeps every limited key and the heaviest others, in the order of 
     ['full', WORD.exhausted_dry_run, 1],
   ];
   for (const [text, word, n] of seen) {
-    for (let i = 1; i <= n; i++) minutes.count(idOf(keys, text), word, i * 10);
+    for (let i = 1; i <= n; i++)
+      minutes.count(idOf(keys, text), word, i * 10, i * 10 - 0.5, i * 10 + 0.5);
   }
-  const rows: [string, readonly number[]][] = [];
+  const rows: [string, readonly (number | null)[]][] = [];
   minutes.emit((text, columns) => void rows.push([text, columns]));
   assert.deepEqual(rows, [
-    ['heavy', [9, 0, 0, 0, 0, 0, 90]],
-    ['limited', [0, 0, 1, 0, 0, 0, 10]],
-    ['middle', [5, 0, 0, 0, 0, 0, 50]],
-    ['dry', [0, 0, 0, 1, 0, 0, 10]],
-    ['full', [0, 0, 0, 0, 0, 1, 10]],
+    ['heavy', [9, 0, 0, 0, 0, 0, 90, 89, 91]],
+    ['limited', [0, 0, 1, 0, 0, 0, 10, 9, 11]],
+    ['middle', [5, 0, 0, 0, 0, 0, 50, 49, 51]],
+    ['dry', [0, 0, 0, 1, 0, 0, 10, 9, 11]],
+    ['full', [0, 0, 0, 0, 0, 1, 10, 9, 11]],
   ]);
   assert.equal(keys.size, 0, 'all keys are given back');
 });
@@ -94,27 +95,27 @@ test('a minute keeps every limited key and the heaviest others, in the order of 
 test('a flood of keys: memory ends, limited ones come first, the rest is counted', () => {
   const keys = new KeyTable();
   const minutes = new KeyMinutes({ keys }, 50, 100);
-  for (let i = 0; i < 1000; i++) minutes.count(idOf(keys, `passed ${i}`), WORD.passed, 0);
+  for (let i = 0; i < 1000; i++) minutes.count(idOf(keys, `passed ${i}`), WORD.passed, 0, 0, 0);
   assert.equal(minutes.size, 100);
-  for (let i = 0; i < 1000; i++) minutes.count(idOf(keys, `limited ${i}`), WORD.rejected, 1);
+  for (let i = 0; i < 1000; i++) minutes.count(idOf(keys, `limited ${i}`), WORD.rejected, 1, 1, 1);
   assert.equal(minutes.size, 200);
   assert.equal(minutes.untracked, 1800);
-  minutes.count(idOf(keys, 'passed 7'), WORD.rejected, 1);
+  minutes.count(idOf(keys, 'passed 7'), WORD.rejected, 1, 1, 1);
   let limited = 0;
   let others = 0;
   minutes.emit((_text, columns) => void (columns[2]! > 0 ? limited++ : others++));
   assert.deepEqual([limited, others], [101, 50]);
-  minutes.count(idOf(keys, 'passed 1'), WORD.passed, 0);
+  minutes.count(idOf(keys, 'passed 1'), WORD.passed, 0, 0, 0);
   assert.equal(minutes.size, 1);
 });
 
 test('an excess beyond 2^31 thousandths counts as that', () => {
   const keys = new KeyTable();
   const minutes = new KeyMinutes({ keys }, 1, 10);
-  minutes.count(idOf(keys, 'k'), WORD.delayed, 5e12);
+  minutes.count(idOf(keys, 'k'), WORD.delayed, 5e12, 4e12, 6e12);
   const excess: unknown[] = [];
-  minutes.emit((_text, columns) => void excess.push(columns[6]));
-  assert.deepEqual(excess, [2 ** 31 - 1]);
+  minutes.emit((_text, columns) => void excess.push(...columns.slice(6)));
+  assert.deepEqual(excess, [2 ** 31 - 1, 2 ** 31 - 1, null]);
 });
 
 test('of the passed keys of a capture the heaviest few come out, of the limited ones all', () => {

@@ -3,13 +3,14 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DATA_TABLES } from '../src/store/tables.js';
+import { columnsOf, DATA_TABLES } from '../src/store/tables.js';
 import { ROW_COLUMNS, type RowTable } from '../src/aggregate/rows.js';
 import { aggregateTrace, rowsOf, sumBy, type Row } from './support/aggregate-trace.js';
 import { readAccessJson, readTruth, traceDir, TRACES, type TraceName } from './support/truth.js';
 
 const REJECTIONS = ['rejected', 'rejected_dry_run', 'exhausted', 'exhausted_dry_run'];
 const ASKED = ['passed', 'delayed', 'delayed_dry_run', ...REJECTIONS];
+const EXCESS_COLUMNS = ['excess_low_max_milli', 'excess_max_milli', 'excess_high_max_milli'];
 /** Captures with one limit in every limited location. */
 const SINGLE = TRACES.filter(
   (name) => !['e_two_zones', 'm_http2', 'o_keys_map_geo'].includes(name),
@@ -39,7 +40,7 @@ function total(sums: Readonly<Record<string, number>>, words: readonly string[])
 
 test('the columns of every row are those of the store, in its order', () => {
   const stored = Object.fromEntries(
-    Object.entries(DATA_TABLES).map(([table, { columns }]) => [table, columns.map(([c]) => c)]),
+    (Object.keys(DATA_TABLES) as RowTable[]).map((table) => [table, columnsOf(table)]),
   );
   assert.deepEqual(ROW_COLUMNS, stored);
 });
@@ -111,6 +112,17 @@ for (const name of TRACES) {
     assert.deepEqual(sumBy(disjoint, 'requests', 'zone'), sumBy(asked, 'requests', 'zone'));
     const explained = sumBy(classes, 'requests', 'class')['explained'] ?? 0;
     assert.ok(explained >= 0.995 * total(sumBy(asked, 'requests'), ['']), `${explained}`);
+  });
+
+  test(`${name}: a key's largest excess of a minute lies within its bounds`, () => {
+    const keys = rowsOf(rowsOfTrace(name).rows, 'key_minutes');
+    let narrow = 0;
+    for (const row of keys) {
+      const [low, excess, high] = EXCESS_COLUMNS.map((column) => Number(row[column]));
+      assert.ok(low! <= excess! && excess! <= high!, JSON.stringify(row));
+      if (high! - low! < 1000) narrow++;
+    }
+    assert.ok(narrow > 0.5 * keys.length, `${narrow} of ${keys.length}`);
   });
 
   test(`${name}: rows are whole, in order of time, and the same the second time`, () => {

@@ -59,7 +59,7 @@ function count(input: Input, isShort: boolean): Counted {
     row: (table: string, row: readonly unknown[]) =>
       void rows.push(JSON.stringify([table, ...row])),
   };
-  const aggregator = new Aggregator(session, { instance: 'test', sink });
+  const aggregator = new Aggregator(session, { instance: 'test', sink, keysPerMinute: 1e6 });
   const feed = session.accessFeed(input.scanner, null);
   const clock = new LogClock({ offsetMinutes: 0 });
   let next = 0;

@@ -27,13 +27,13 @@ import {
   type Migration,
 } from '../src/store/migrations.js';
 import { DEFAULT_RETRY } from '../src/store/retry.js';
-import { ALL_TABLE_NAMES, TABLES } from '../src/store/tables.js';
+import { ADDED_COLUMNS, ALL_TABLE_NAMES, columnsOf, TABLES } from '../src/store/tables.js';
 import { makeTempDir, type Cleanup } from './support/temp-dir.js';
 
 const TARGET: DdlTarget = { database: 'limitlens' };
 const CLUSTER: DdlTarget = { database: 'limitlens', cluster: 'main-1' };
-const GOLDEN = 'test/golden/store/schema-v1.sql';
 const [FIRST] = MIGRATIONS;
+const LATEST = MIGRATIONS.length;
 
 async function openEngine(t: Cleanup, path = join(makeTempDir(t), 'store')): Promise<Engine> {
   const parts = await openEmbedded(path, 'limitlens', true);
@@ -55,21 +55,27 @@ function versionOne(): string[] {
   return FIRST.statements(TARGET, DEFAULT_RETENTION);
 }
 
+function goldenOf(version: number): string {
+  return `test/golden/store/schema-v${version}.sql`;
+}
+
 /** Statements of a golden file; none of them holds a semicolon. */
-function goldenStatements(): string[] {
-  return readFileSync(GOLDEN, 'utf8')
+function goldenStatements(version: number): string[] {
+  return readFileSync(goldenOf(version), 'utf8')
     .split(';\n')
     .map((statement) => statement.trim())
     .filter((statement) => statement !== '');
 }
 
-test('version 1 is what it was when it was released', () => {
-  const text = versionOne()
-    .map((statement) => `${statement};\n`)
-    .join('\n');
-  if (process.env['UPDATE_GOLDEN'] === '1') writeFileSync(GOLDEN, text);
-  assert.equal(text, readFileSync(GOLDEN, 'utf8'));
-});
+for (const { version, statements } of MIGRATIONS) {
+  test(`version ${version} is what it was when it was released`, () => {
+    const text = statements(TARGET, DEFAULT_RETENTION)
+      .map((statement) => `${statement};\n`)
+      .join('\n');
+    if (process.env['UPDATE_GOLDEN'] === '1') writeFileSync(goldenOf(version), text);
+    assert.equal(text, readFileSync(goldenOf(version), 'utf8'));
+  });
+}
 
 test('every table is ordered by instance first, and then by what its questions name', () => {
   for (const name of ALL_TABLE_NAMES) {
@@ -89,27 +95,59 @@ test('aggregates keep every column that is no key in a form that adds up', () =>
       assert.equal(type.startsWith('SimpleAggregateFunction'), !isKey, `${name}.${column}`);
     }
   }
+  for (const { table, name, type } of ADDED_COLUMNS) {
+    if (TABLES[table].engine !== 'AggregatingMergeTree') continue;
+    assert.match(type, /^SimpleAggregateFunction\(\w+, Nullable\(/, `${table}.${name}`);
+  }
 });
 
 test('a store of version 1 goes on to later versions with its rows', async (t) => {
   const engine = await openEngine(t);
   t.after(() => engine.close());
-  for (const statement of goldenStatements()) await engine.command(statement);
+  for (const statement of goldenStatements(1)) await engine.command(statement);
   const row = ['edge-1', 'rz', 1_700_000_040, 'agree', 7];
   const columns = ['instance', 'zone', 'bucket', 'class', 'requests'];
   await engine.insert('agreement', columns, [row], 'one');
 
   assert.equal(await schemaVersion(engine, 'limitlens'), undefined);
-  const second: Migration = {
-    version: 2,
+  const next: Migration = {
+    version: LATEST + 1,
     what: 'a column more',
     statements: (target) => alterTable('agreement', 'ADD COLUMN IF NOT EXISTS note String', target),
   };
-  await migrate(engine, 1, TARGET, DEFAULT_RETENTION, [...MIGRATIONS, second]);
-  assert.equal(await schemaVersion(engine, 'limitlens'), 2);
+  await migrate(engine, 1, TARGET, DEFAULT_RETENTION, [...MIGRATIONS, next]);
+  assert.equal(await schemaVersion(engine, 'limitlens'), LATEST + 1);
   assert.deepEqual(await engine.rows('SELECT class, requests, note FROM agreement'), [
     { class: 'agree', requests: 7, note: '' },
   ]);
+});
+
+test('what a row of version 1 does not have is not known, and a later row of its key adds to it', async (t) => {
+  const engine = await openEngine(t);
+  t.after(() => engine.close());
+  for (const statement of goldenStatements(1)) await engine.command(statement);
+  const old = TABLES.key_minutes.columns.map(([name]) => name);
+  const rowOf = (key: string, excess: number, ...rest: (number | null)[]): unknown[] => [
+    ...['edge-1', 'rz', key, 1_700_000_040, 5, 0, 0, 0, 0, 0, excess],
+    ...rest,
+  ];
+  await engine.insert('key_minutes', old, [rowOf('old', 900), rowOf('both', 900)], 'one');
+  await migrate(engine, 1, TARGET, DEFAULT_RETENTION);
+  const rows = [rowOf('both', 700, 600, 1000), rowOf('new', 700, 600, null)];
+  await engine.insert('key_minutes', columnsOf('key_minutes'), rows, 'two');
+  for (const isMerged of [false, true]) {
+    if (isMerged) await engine.command('OPTIMIZE TABLE key_minutes FINAL');
+    const found = await engine.rows(
+      `SELECT key, sum(key_minutes.passed) AS passed, max(excess_max_milli) AS excess,
+         max(excess_low_max_milli) AS low, max(excess_high_max_milli) AS high
+       FROM key_minutes GROUP BY key ORDER BY key`,
+    );
+    assert.deepEqual(found, [
+      { key: 'both', passed: 10, excess: 900, low: 600, high: 1000 },
+      { key: 'new', passed: 5, excess: 700, low: 600, high: null },
+      { key: 'old', passed: 5, excess: 900, low: null, high: null },
+    ]);
+  }
 });
 
 test('a migration that stops in the middle is done again from its start', async (t) => {
@@ -127,7 +165,7 @@ test('a migration that stops in the middle is done again from its start', async 
   );
   assert.equal(await schemaVersion(engine, 'limitlens'), undefined);
   await migrate(engine, undefined, TARGET, DEFAULT_RETENTION);
-  assert.equal(await schemaVersion(engine, 'limitlens'), 1);
+  assert.equal(await schemaVersion(engine, 'limitlens'), LATEST);
   const tables = await engine.rows<{ name: string }>(
     "SELECT name FROM system.tables WHERE database = 'limitlens' ORDER BY name",
   );
@@ -153,16 +191,23 @@ test('an older store opened to read is refused, and brought up to date otherwise
   );
   await open(false, MIGRATIONS);
   await open(true, MIGRATIONS);
-  const later = [...MIGRATIONS, { version: 2, what: 'nothing', statements: () => [] }];
+  const next = LATEST + 1;
+  const later = [...MIGRATIONS, { version: next, what: 'nothing', statements: () => [] }];
   await assert.rejects(
     open(true, later),
-    inputError(EXIT.configuration, /expected a store of schema version 2, found version 1/),
+    inputError(
+      EXIT.configuration,
+      new RegExp(`expected a store of schema version ${next}, found version ${LATEST}`),
+    ),
   );
   await open(false, later);
   await open(true, later);
   await assert.rejects(
     open(false, MIGRATIONS),
-    inputError(EXIT.configuration, /schema version 1 or older, found version 2/),
+    inputError(
+      EXIT.configuration,
+      new RegExp(`schema version ${LATEST} or older, found version ${next}`),
+    ),
   );
 });
 
@@ -183,6 +228,7 @@ test('every statement for a cluster parses, and says what a cluster needs', asyn
   const statements = [
     createDatabase(CLUSTER),
     ...tables,
+    ...MIGRATIONS.slice(1).flatMap((later) => later.statements(CLUSTER, DEFAULT_RETENTION)),
     ...alterTable('agreement', 'ADD COLUMN IF NOT EXISTS note String', CLUSTER),
     ...ttls,
   ];

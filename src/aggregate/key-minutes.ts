@@ -1,31 +1,38 @@
 /**
- * What one zone did with each key in one minute: the rows of `key_minutes`.
+ * What one zone did with each key in one minute: the rows of `key_minutes`, and how many keys it had.
  *
  * Every key that was limited, under dry run too, comes out, and of the others the heaviest few. A key
  * is held here until its minute is out, so that its id still means it then. Memory is bounded: past
  * `most` keys in a minute only those that are being limited are added, and past twice as many none;
  * what was not added is counted.
  *
+ * The largest excess of the minute lies between the largest lower bound and the largest upper one.
  * Excess in thousandths of a request; more than 2^31 of them count as that many.
  */
 import type { ZoneReplay } from '../replay/zone-replay.js';
 import { selectHeaviest } from './heaviest.js';
 import { WORD } from './outcome-words.js';
 
-/** passed, delayed, rejected, the latter two under dry run, exhausted; then the largest excess. */
-const COLUMNS = 7;
-const EXCESS = 6;
-/** Beside its columns an entry holds its key. */
-const FIELDS = 8;
-const KEY = 7;
+/** What a passed request touches, which nearly all are: side by side, four keys to a cache line. */
+const HOT_FIELDS = 4;
+const PASSED = 0;
+const EXCESS = 1;
+const LOW = 2;
+const HIGH = 3;
+/** Delayed, rejected, the same under dry run, exhausted; then the key. */
+const COLD_FIELDS = 6;
+const KEY = 5;
 const MOST_EXCESS = 0x7fff_ffff;
-/** Which column each WORD counts in. */
-const COLUMN_OF = Uint8Array.from([0, 1, 2, 3, 4, 5, 5]);
+/** Which cold field each WORD counts in, passed apart. */
+const COLD_OF = Uint8Array.from([0, 0, 1, 2, 3, 4, 4]);
+/** Columns of a state that was written before there were bounds. */
+const COLUMNS_WITHOUT_BOUNDS = 7;
 
 /** A key's columns in one minute. */
 export interface KeyMinute {
   /** The key's bytes in base64. */
   readonly key: string;
+  /** As those of a row, from passed on; 2^31 - 1 for an upper bound that is not known. */
   readonly columns: readonly number[];
 }
 
@@ -35,7 +42,8 @@ export class KeyMinutes {
   readonly #most: number;
   /** By key, its entry and one; 0 for none. */
   #entryOf = new Int32Array(1024);
-  #entries = new Int32Array(256 * FIELDS);
+  #hot = new Int32Array(256 * HOT_FIELDS);
+  #cold = new Int32Array(256 * COLD_FIELDS);
   #size = 0;
   /** Requests of keys that there was no room for, since the beginning. */
   untracked = 0;
@@ -54,26 +62,52 @@ export class KeyMinutes {
     return this.#size;
   }
 
-  /** Counts a request of a key. @param word WORD of what the zone did, up to exhausted_dry_run */
-  count(keyId: number, word: number, excessMilliReq: number): void {
+  /**
+   * Counts a request of a key.
+   *
+   * @param word WORD of what the zone did, up to exhausted_dry_run
+   * @param excessMilliReq whole; 0, as its bounds, where none was measured
+   */
+  count(
+    keyId: number,
+    word: number,
+    excessMilliReq: number,
+    lowMilliReq: number,
+    highMilliReq: number,
+  ): void {
     let entry = keyId < this.#entryOf.length ? this.#entryOf[keyId]! : 0;
     if (entry === 0) {
       entry = this.#add(keyId, word !== WORD.passed);
       if (entry === 0) return;
     }
-    const at = (entry - 1) * FIELDS;
-    const entries = this.#entries;
-    entries[at + COLUMN_OF[word]!]!++;
-    if (excessMilliReq > entries[at + EXCESS]!) {
-      entries[at + EXCESS] = excessMilliReq < MOST_EXCESS ? excessMilliReq : MOST_EXCESS;
+    const hot = this.#hot;
+    const at = (entry - 1) * HOT_FIELDS;
+    if (word === WORD.passed) hot[at + PASSED]!++;
+    else this.#cold[(entry - 1) * COLD_FIELDS + COLD_OF[word]!]!++;
+    if (excessMilliReq > hot[at + EXCESS]!) {
+      hot[at + EXCESS] = excessMilliReq < MOST_EXCESS ? excessMilliReq : MOST_EXCESS;
+    }
+    // Stored without the fraction, on the safe side.
+    if (lowMilliReq > hot[at + LOW]!) {
+      hot[at + LOW] = lowMilliReq < MOST_EXCESS ? lowMilliReq : MOST_EXCESS;
+    }
+    if (highMilliReq > hot[at + HIGH]!) {
+      hot[at + HIGH] = highMilliReq < MOST_EXCESS ? Math.ceil(highMilliReq) : MOST_EXCESS;
     }
   }
 
-  /** Hands over the keys that the minute is remembered by, in the order of their first requests. */
-  emit(onKey: (text: string, columns: readonly number[]) => void): void {
-    const chosen = this.#chosen();
-    for (const entry of chosen) {
-      onKey(this.#zone.keys.text(this.#entries[entry * FIELDS + KEY]!), this.#columns(entry));
+  /**
+   * Hands over the keys that the minute is remembered by, in the order of their first requests.
+   *
+   * @param onKey takes a row's columns from passed on; the upper bound, the last, is null where it
+   *   is not known
+   */
+  emit(onKey: (text: string, columns: readonly (number | null)[]) => void): void {
+    for (const entry of this.#chosen()) {
+      const columns = this.#columns(entry);
+      const high = columns.at(-1)!;
+      const row = high === MOST_EXCESS ? [...columns.slice(0, -1), null] : columns;
+      onKey(this.#zone.keys.text(this.#cold[entry * COLD_FIELDS + KEY]!), row);
     }
     this.clear();
   }
@@ -81,17 +115,18 @@ export class KeyMinutes {
   /** Begins an empty minute; gives all keys back. */
   clear(): void {
     for (let entry = 0; entry < this.#size; entry++) {
-      const keyId = this.#entries[entry * FIELDS + KEY]!;
+      const keyId = this.#cold[entry * COLD_FIELDS + KEY]!;
       this.#entryOf[keyId] = 0;
       this.#zone.keys.release(keyId);
     }
-    this.#entries.fill(0, 0, this.#size * FIELDS);
+    this.#hot.fill(0, 0, this.#size * HOT_FIELDS);
+    this.#cold.fill(0, 0, this.#size * COLD_FIELDS);
     this.#size = 0;
   }
 
   snapshot(): KeyMinute[] {
     return Array.from({ length: this.#size }, (_, entry) => {
-      const bytes = this.#zone.keys.bytesOf(this.#entries[entry * FIELDS + KEY]!);
+      const bytes = this.#zone.keys.bytesOf(this.#cold[entry * COLD_FIELDS + KEY]!);
       return { key: Buffer.from(bytes).toString('base64'), columns: this.#columns(entry) };
     });
   }
@@ -101,12 +136,22 @@ export class KeyMinutes {
     for (const { key, columns } of minutes) {
       const bytes = Buffer.from(key, 'base64');
       const entry = this.#add(this.#zone.keys.intern(bytes, 0, bytes.length), true);
-      if (entry > 0) this.#entries.set(columns, (entry - 1) * FIELDS);
+      if (entry > 0) this.#setColumns(entry - 1, columns);
     }
   }
 
   #columns(entry: number): number[] {
-    return Array.from(this.#entries.subarray(entry * FIELDS, entry * FIELDS + COLUMNS));
+    const hot = this.#hot.subarray(entry * HOT_FIELDS, (entry + 1) * HOT_FIELDS);
+    const cold = this.#cold.subarray(entry * COLD_FIELDS, entry * COLD_FIELDS + KEY);
+    return [hot[PASSED]!, ...cold, ...hot.subarray(EXCESS)];
+  }
+
+  #setColumns(entry: number, columns: readonly number[]): void {
+    const [passed, ...others] = columns;
+    const hot = [passed!, ...others.slice(KEY)];
+    if (columns.length === COLUMNS_WITHOUT_BOUNDS) hot.push(0, MOST_EXCESS);
+    this.#hot.set(hot, entry * HOT_FIELDS);
+    this.#cold.set(others.slice(0, KEY), entry * COLD_FIELDS);
   }
 
   /** @returns the new entry and one, or 0 when there is no room */
@@ -120,13 +165,12 @@ export class KeyMinutes {
       longer.set(this.#entryOf);
       this.#entryOf = longer;
     }
-    if ((this.#size + 1) * FIELDS > this.#entries.length) {
-      const longer = new Int32Array(this.#entries.length * 2);
-      longer.set(this.#entries);
-      this.#entries = longer;
+    if ((this.#size + 1) * HOT_FIELDS > this.#hot.length) {
+      this.#hot = twiceAsLong(this.#hot);
+      this.#cold = twiceAsLong(this.#cold);
     }
     this.#zone.keys.retain(keyId);
-    this.#entries[this.#size * FIELDS + KEY] = keyId;
+    this.#cold[this.#size * COLD_FIELDS + KEY] = keyId;
     this.#size++;
     this.#entryOf[keyId] = this.#size;
     return this.#size;
@@ -137,13 +181,19 @@ export class KeyMinutes {
     const totals = new Int32Array(this.#size);
     const limited: number[] = [];
     for (let entry = 0; entry < this.#size; entry++) {
-      const at = entry * FIELDS;
+      const at = entry * COLD_FIELDS;
       let others = 0;
-      for (let column = 1; column < EXCESS; column++) others += this.#entries[at + column]!;
-      totals[entry] = others > 0 ? -1 : this.#entries[at]!;
+      for (let field = 0; field < KEY; field++) others += this.#cold[at + field]!;
+      totals[entry] = others > 0 ? -1 : this.#hot[entry * HOT_FIELDS + PASSED]!;
       if (others > 0) limited.push(entry);
     }
     const heaviest = selectHeaviest(totals, this.#size, this.#keep);
     return [...limited, ...heaviest].sort((a, b) => a - b);
   }
+}
+
+function twiceAsLong(array: Int32Array): Int32Array<ArrayBuffer> {
+  const longer = new Int32Array(array.length * 2);
+  longer.set(array);
+  return longer;
 }

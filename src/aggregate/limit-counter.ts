@@ -135,7 +135,8 @@ export class LimitCounter {
     this.#outcomes.measure(plan.limitNumbers[0]!, WORD.passed, excess, isNear, 0);
     this.#histogram.count(zone, excessFraction(excess, burstMilliReq));
     this.#states.note(zoneIndex, plain.keyLength);
-    this.#keys[zoneIndex]!.count(keyId, WORD.passed, excess);
+    const { lowMilliReq, highMilliReq } = plain;
+    this.#keys[zoneIndex]!.count(keyId, WORD.passed, excess, lowMilliReq, highMilliReq);
     this.#agreement.count(zone, AGREEMENT.agree);
     if (connLogged !== STATUS.passed) return;
     for (const number of plan.connNumbers) this.#outcomes.count(number, WORD.passed);
@@ -267,7 +268,10 @@ export class LimitCounter {
     const key = pool.keyId[slot]!;
     if (key < 0) return;
     this.#states.note(limit.zoneIndex, pool.keyLength[slot]!);
-    this.#keys[limit.zoneIndex]!.count(key, word, excess < 0 ? 0 : excess);
+    const keys = this.#keys[limit.zoneIndex]!;
+    if (excess < 0) keys.count(key, word, 0, 0, 0);
+    else if (pool.slotState[slot] !== 1) keys.count(key, word, excess, excess, excess);
+    else keys.count(key, word, excess, pool.lowMilliReq[slot]!, pool.highMilliReq[slot]!);
   }
 
   #agreementOf(event: number, plan: RulePlan, told: number): number {

@@ -47,6 +47,8 @@ export const ROW_COLUMNS = {
     'rejected_dry_run',
     'exhausted',
     'excess_max_milli',
+    'excess_low_max_milli',
+    'excess_high_max_milli',
   ],
   zone_state: [
     'instance',

@@ -24,6 +24,13 @@ const FAR_MS = 10_000;
 /** How far a last charge's estimated time may be from nginx's clock. */
 const CLOCK_MS = 2;
 
+/** What a lookup found in a key's node. */
+export interface FoundExcess {
+  excessMilliReq: number;
+  lowMilliReq: number;
+  highMilliReq: number;
+}
+
 export class KeySweep {
   readonly #pool: EventPool;
   readonly #cluster: KeyCluster;
@@ -199,14 +206,20 @@ export class KeySweep {
   /**
    * The same for a request decided at `now` or in the millisecond behind it, that is no event.
    *
-   * @returns the excess that EventPool.excessMilliReq would hold; -1, with nothing changed, when it
-   *   takes more than that
+   * @param found takes the excess and the bounds that the event pool would hold
+   * @returns false, with nothing changed, when it takes more than that
    */
-  passAlone(zone: ZoneReplay, node: number, now: number, limit: LimitRow): number {
+  passAlone(
+    zone: ZoneReplay,
+    node: number,
+    now: number,
+    limit: LimitRow,
+    found: FoundExcess,
+  ): boolean {
     const { memory } = zone;
     const { rateMilliRps, burstMilliReq, delayMilliReq } = limit;
     const oldRate = zone.rate[node]!;
-    if (oldRate !== rateMilliRps && oldRate !== 0) return -1;
+    if (oldRate !== rateMilliRps && oldRate !== 0) return false;
     const rate = rateMilliRps / 1000;
     const last = memory.lastMs[node]!;
     const truncation = rateMilliRps % 1000 === 0 ? 0 : 1;
@@ -215,7 +228,7 @@ export class KeySweep {
     const ms = elapsedMs(last, now);
     const low = Math.max(0, zoneLow - rate * elapsedMs(last, now + 1) + ONE_REQUEST);
     const high = Math.max(0, zoneHigh - rate * ms + ONE_REQUEST + truncation);
-    if (high > burstMilliReq || high > delayMilliReq) return -1;
+    if (high > burstMilliReq || high > delayMilliReq) return false;
     const charged = excessAfter(memory.excessMilliReq[node]!, last, rateMilliRps, now);
     let excess = charged;
     if (excess < low) excess = Math.ceil(low);
@@ -226,7 +239,10 @@ export class KeySweep {
     memory.excessMilliReq[node] = charged;
     memory.lastMs[node] = lastAfter(last, now);
     const shown = Math.min(Math.max(excess, Math.ceil(low)), Math.floor(high));
-    return shown < low ? low : shown;
+    found.excessMilliReq = shown < low ? low : shown;
+    found.lowMilliReq = low;
+    found.highMilliReq = high;
+    return true;
   }
 
   /** Charges an open request, once all of its limits have let it pass. */

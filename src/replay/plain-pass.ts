@@ -20,6 +20,9 @@ export interface PlainDecision {
   keyLength: number;
   /** That of the lookup, as EventPool.excessMilliReq. */
   excessMilliReq: number;
+  /** Its bounds, as those of the pool. */
+  lowMilliReq: number;
+  highMilliReq: number;
 }
 
 export class PlainPass {
@@ -34,6 +37,8 @@ export class PlainPass {
     keyId: 0,
     keyLength: 0,
     excessMilliReq: 0,
+    lowMilliReq: 0,
+    highMilliReq: 0,
   };
 
   constructor(parked: Parked, sweep: KeySweep, onPlain: (plain: PlainDecision) => void) {
@@ -56,17 +61,15 @@ export class PlainPass {
       if (zone.counts.evictions > 0 || memory.pagesFree === 0) return false;
       node = zone.locate(key, parked.keyLengthOf(handle), ms, true);
     } else if (zone.counts.evictions > 0 && zone.isNearEviction(node, ms)) return false;
-    const excess = this.#sweep.passAlone(zone, node, ms, limit);
-    if (excess < 0) return false;
-    memory.touch(node);
     const plain = this.#plain;
+    if (!this.#sweep.passAlone(zone, node, ms, limit, plain)) return false;
+    memory.touch(node);
     plain.ms = ms;
     plain.rules = parked.rulesOf(handle);
     plain.httpStatus = parked.httpStatusOf(handle);
     plain.connLogged = parked.limitConnStatusOf(handle);
     plain.keyId = key;
     plain.keyLength = parked.keyLengthOf(handle);
-    plain.excessMilliReq = excess;
     this.#onPlain(plain);
     return true;
   }

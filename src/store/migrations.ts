@@ -10,13 +10,14 @@
 import { EXIT, InputError } from '../errors.js';
 import {
   alterRetention,
+  alterTable,
   createTable,
   DEFAULT_RETENTION,
   type DdlTarget,
   type Retention,
 } from './ddl.js';
 import type { Engine } from './engine.js';
-import { ALL_TABLE_NAMES, TABLES, type TableDefinition } from './tables.js';
+import { ADDED_COLUMNS, ALL_TABLE_NAMES, TABLES, type TableDefinition } from './tables.js';
 
 export interface Migration {
   readonly version: number;
@@ -42,7 +43,19 @@ export const MIGRATIONS: readonly Migration[] = [
     statements: (target, retention) =>
       ALL_TABLE_NAMES.flatMap((name) => createTable(name, TABLES[name], target, retention)),
   },
+  {
+    version: 2,
+    what: "bounds of a key's largest excess",
+    statements: (target) => addedColumns(2, target),
+  },
 ];
+
+function addedColumns(version: number, target: DdlTarget): string[] {
+  return ADDED_COLUMNS.filter((column) => column.version === version).flatMap(
+    ({ table, name, type, after }) =>
+      alterTable(table, `ADD COLUMN IF NOT EXISTS ${name} ${type} AFTER ${after}`, target),
+  );
+}
 
 /** The version a store has, or undefined where schema_version is missing or empty. */
 export async function schemaVersion(engine: Engine, database: string): Promise<number | undefined> {

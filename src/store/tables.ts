@@ -1,5 +1,6 @@
 /**
- * The tables of the store as version 1 made them: columns, order, partitions, how long rows live.
+ * The tables of the store as version 1 made them: columns, order, partitions, how long rows live;
+ * and the columns that later versions added.
  *
  * Aggregates are AggregatingMergeTree with SimpleAggregateFunction columns: rows of one key in two
  * blocks are added up by the engine when it merges and by sum()/max() when a query reads, so an
@@ -9,8 +10,8 @@
  *
  * Units: `…_milli` thousandths of a request, `…_ms` milliseconds, buckets UTC seconds.
  *
- * These definitions are frozen once released (test/golden/store/schema-v1.sql holds them): a change
- * is a new entry in migrations.ts. Not here: the SQL text (ddl.ts).
+ * These definitions are frozen once released (test/golden/store holds them): a change is a new
+ * entry in migrations.ts. Not here: the SQL text (ddl.ts).
  */
 
 /** Which of the retention periods a table's rows follow; tables without a tier are kept for ever. */
@@ -310,10 +311,40 @@ type DataTableName = keyof typeof DATA_TABLES;
 /** The tables that an import fills, by insertBlock(). */
 export type TableName = DataTableName;
 
+const NULLABLE_MAX = 'SimpleAggregateFunction(max, Nullable(UInt64))';
+
+/** A column that came after version 1. NULL, which rows from before it have, is "not known". */
+export interface AddedColumn {
+  readonly version: number;
+  readonly table: TableName;
+  readonly name: string;
+  readonly type: string;
+  readonly after: string;
+}
+
+/** In the order of their coming; those of a table stand behind its columns of version 1. */
+export const ADDED_COLUMNS: readonly AddedColumn[] = [
+  {
+    version: 2,
+    table: 'key_minutes',
+    name: 'excess_low_max_milli',
+    type: NULLABLE_MAX,
+    after: 'excess_max_milli',
+  },
+  {
+    version: 2,
+    table: 'key_minutes',
+    name: 'excess_high_max_milli',
+    type: NULLABLE_MAX,
+    after: 'excess_low_max_milli',
+  },
+];
+
 /** Every table with the order in which they are made. */
 export const ALL_TABLE_NAMES = Object.keys(TABLES) as (TableName | ControlTableName)[];
 
 /** The columns of a table in the order of its definition, for Block.columns. */
 export function columnsOf(table: TableName): readonly string[] {
-  return TABLES[table].columns.map(([name]) => name);
+  const added = ADDED_COLUMNS.filter((column) => column.table === table);
+  return [...TABLES[table].columns.map(([name]) => name), ...added.map(({ name }) => name)];
 }
