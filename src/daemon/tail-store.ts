@@ -56,6 +56,7 @@ export class TailStore {
     try {
       spool = await Spool.open(path, options.spoolMaxBytes);
       store ??= await openOrSpool(options, spool);
+      tellLostBlocks(store, log);
       const start = await findStart(instance, spool, store, log);
       const sender = new SpoolSender({ ...options, spool }, store);
       return { tailStore: new TailStore(spool, sender, log), start };
@@ -140,4 +141,10 @@ async function openOrSpool(options: TailStoreOptions, spool: Spool): Promise<Sto
     options.log.warn('the store is away: begins without it', { error: error.message });
     return undefined;
   }
+}
+
+function tellLostBlocks(store: Store | undefined, log: JsonLog): void {
+  const tables = store?.lostBlocksOf ?? [];
+  if (tables.length === 0) return;
+  log.info('the store was killed in the middle of a block: it is sent again', { tables });
 }

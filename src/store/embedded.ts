@@ -11,6 +11,7 @@ import {
   accessSync,
   closeSync,
   constants,
+  existsSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -26,6 +27,7 @@ import { makeEmbeddedClient } from './client.js';
 import { readAddress, type DaemonAddress } from './daemon-address.js';
 import type { EngineParts } from './engine.js';
 import type { RawConnection } from './guarded-queries.js';
+import { forgetLostBlocks } from './lost-blocks.js';
 
 const MARKER = 'limitlens-store.json';
 const LAYOUT = 1;
@@ -38,6 +40,8 @@ export interface EmbeddedParts extends Pick<EngineParts, 'where' | 'writer' | 'r
   readonly connect: () => RawConnection;
   /** The folder was made just now. */
   readonly isNew: boolean;
+  /** Tables with a block that a killed process had noted and not made; see lost-blocks.ts. */
+  readonly lostBlocksOf: readonly string[];
 }
 
 /**
@@ -56,14 +60,18 @@ export async function openEmbedded(
   const holder = lockHolder(dataPath);
   if (holder !== undefined && holder !== process.pid) throw inUse(path, holder);
   const createConnection = await loadChdb();
-  const connectAnew = () => connect(createConnection, path, dataPath);
+  const connectAnew = () => connectTo(createConnection, path, dataPath);
   const client = () => makeEmbeddedClient(connectAnew());
   const writer = client();
   await writer.command({ query: `CREATE DATABASE IF NOT EXISTS ${database}` });
   await writer.command({ query: `USE ${database}` });
+  // A new folder has no tables yet.
+  const scratch = join(path, 'deduplication-log.tmp');
+  const lostBlocksOf = isNew ? [] : await forgetLostBlocks(writer, database, scratch);
   const reader = client();
   await reader.command({ query: `USE ${database}` });
-  return { where: path, writer, reader, connect: () => connectAnew() as RawConnection, isNew };
+  const connect = (): RawConnection => connectAnew() as RawConnection;
+  return { where: path, writer, reader, connect, isNew, lostBlocksOf };
 }
 
 /** The daemon that has the folder open and can be asked, if there is one; see daemon-address.ts. */
@@ -96,20 +104,16 @@ function prepareFolder(path: string, createIfMissing: boolean): boolean {
     checkWritable(path);
     return false;
   }
-  if (entries !== undefined && entries.length > 0) {
+  // Stores may lie in one folder, and that be a store as well: each keeps to its own names.
+  const inner = (entries ?? []).filter((name) => isStore(join(path, name)));
+  if (entries !== undefined && entries.length > inner.length) {
     throw new InputError(
       `${path}: expected a limitlens store, found a folder without ${MARKER}\n` +
         '  Name a folder that does not exist yet, or the right one.',
       EXIT.noInput,
     );
   }
-  if (!createIfMissing) {
-    throw new InputError(
-      `${path}: expected a limitlens store, found ${entries === undefined ? 'nothing' : 'an empty folder'}\n` +
-        '  Make one with `limitlens import`, or name the right folder with --store.',
-      EXIT.noInput,
-    );
-  }
+  if (!createIfMissing) throw noStore(path, entries, inner);
   try {
     mkdirSync(path, { recursive: true });
     // Complete or absent, never half: a crash here must not leave a folder that nothing accepts.
@@ -119,6 +123,27 @@ function prepareFolder(path: string, createIfMissing: boolean): boolean {
     throw folderError(path, error);
   }
   return true;
+}
+
+function isStore(path: string): boolean {
+  return existsSync(join(path, MARKER));
+}
+
+function noStore(
+  path: string,
+  entries: readonly string[] | undefined,
+  inner: readonly string[],
+): InputError {
+  const found =
+    entries === undefined ? 'nothing' : inner.length > 0 ? 'other stores in it' : 'an empty folder';
+  const hint =
+    inner.length > 0
+      ? `Name the right one: ${inner.map((name) => `--store ${join(path, name)}`).join(', ')}.`
+      : 'Make one with `limitlens import`, or name the right folder with --store.';
+  return new InputError(
+    `${path}: expected a limitlens store, found ${found}\n  ${hint}`,
+    EXIT.noInput,
+  );
 }
 
 /** The names in a folder, undefined when there is none. A marker that was not finished is nothing. */
@@ -236,7 +261,7 @@ async function loadChdb(): Promise<CreateConnection> {
   }
 }
 
-function connect(create: CreateConnection, path: string, dataPath: string): object {
+function connectTo(create: CreateConnection, path: string, dataPath: string): object {
   try {
     return create({ path: dataPath });
   } catch (cause) {

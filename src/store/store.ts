@@ -58,6 +58,11 @@ const CONNECT_TIMEOUT_MS = 10_000;
 export class Store {
   /** How messages name this store. */
   readonly where: string;
+  /**
+   * Tables with a block that a process was killed in so that the engine took it to be there; what is
+   * sent again now comes in (lost-blocks.ts).
+   */
+  readonly lostBlocksOf: readonly string[];
   readonly #engine: Engine;
   readonly #writeAhead: WriteAhead;
   readonly #readOnly: boolean;
@@ -76,7 +81,9 @@ export class Store {
     database: string,
     connect: (() => RawConnection) | undefined,
     isMade?: Promise<void>,
+    lostBlocksOf: readonly string[] = [],
   ) {
+    this.lostBlocksOf = lostBlocksOf;
     this.#database = database;
     this.#connect = connect;
     this.#isMade = isMade;
@@ -203,7 +210,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const readOnly = options.readOnly ?? false;
   const create = options.createIfMissing && !readOnly;
   const timeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
-  const { connect, isNew, ...parts } = await openParts(options, address, target, timeoutMs);
+  const { connect, isNew, lostBlocksOf, ...parts } = await openParts(
+    options,
+    address,
+    target,
+    timeoutMs,
+  );
   const engine = await Engine.over({
     ...parts,
     isEmbedded: connect !== undefined,
@@ -222,7 +234,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     await engine.close();
     throw error;
   }
-  return new Store(engine, readOnly, target.database, connect);
+  return new Store(engine, readOnly, target.database, connect, undefined, lostBlocksOf);
 }
 
 /** A server; a folder; or, only to read, the daemon that has the folder open. */
