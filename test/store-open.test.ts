@@ -63,6 +63,17 @@ test('an empty folder becomes a store when wanted, and not otherwise', async (t)
   await (await openStore({ path, createIfMissing: false })).close();
 });
 
+test('a store may lie in a folder beside others: they are named, and it can be one as well', async (t) => {
+  const path = makeTempDir(t);
+  const inner = join(path, 'demo');
+  await (await openStore({ path: inner, createIfMissing: true })).close();
+  const refusal = await refuses({ path, createIfMissing: false }, EXIT.noInput, /other stores/);
+  assert.ok(refusal.message.includes(`--store ${inner}.`), refusal.message);
+  await (await openStore({ path, createIfMissing: true })).close();
+  assert.deepEqual(readdirSync(path).sort(), ['chdb', 'demo', 'limitlens-store.json']);
+  await (await openStore({ path: inner, createIfMissing: false })).close();
+});
+
 test('a missing folder is made when wanted, with those above it, and not otherwise', async (t) => {
   const path = join(makeTempDir(t), 'a', 'b');
   await refuses({ path, createIfMissing: false }, EXIT.noInput, /expected a limitlens store/);

@@ -128,7 +128,7 @@ export function addConcurrency(limitlens: Command): void {
     .addOption(
       option(
         '--limit-conn <n>',
-        'what limit_conn would have done with this many (default: several)',
+        'what limit_conn would have done with this many, instead of several',
       ).argParser(wholeNumber),
     )
     .addOption(option('--top <n>', 'worst keys per zone').argParser(wholeNumber).default(10))

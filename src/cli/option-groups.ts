@@ -4,6 +4,7 @@
 import { type Command, Option } from 'commander';
 import { DEFAULT_CLICKHOUSE_HTTP_USER, DEFAULT_STORE } from '../commands/defaults.js';
 import { EXIT, InputError } from '../errors.js';
+import { underHeading } from './help.js';
 import { duration, option, repeatable, wholeNumber } from './option-values.js';
 
 export interface LogOptions {
@@ -17,29 +18,33 @@ export interface LogOptions {
 }
 
 export function withLogOptions(command: Command): Command {
-  return command
-    .argument(
-      '[files...]',
-      'access and error logs, plain or gzipped, told apart by content; - is standard input',
-    )
-    .addOption(
-      repeatable(
-        '--conf <file[@time]>',
-        'nginx configuration, or output of nginx -T; repeat for later ones',
+  return underHeading('Logs:', command, (to) =>
+    to
+      .argument(
+        '[files...]',
+        'access and error logs, plain or gzipped, told apart by content; - is standard input',
+      )
+      .addOption(
+        repeatable(
+          '--conf <file[@time]>',
+          'nginx configuration, or output of nginx -T; repeat for later ones; LIMITLENS_CONF names one too',
+        ),
+      )
+      .addOption(repeatable('--error-log <file>', 'an error log; repeat for more'))
+      .addOption(
+        option('--log-format <name|format>', "the access logs' format, where it can't be told"),
+      )
+      .addOption(option('--timezone <zone>', "IANA zone of the error logs' times"))
+      .addOption(
+        option('--lateness <duration>', 'how long after its decision a request may be logged')
+          .argParser(duration)
+          .default(60_000, '60s'),
+      )
+      .option('--all-logs', 'read access logs even where they hold the same requests', false)
+      .addOption(
+        new Option('--chunk-bytes <n>', 'bytes per read').argParser(wholeNumber).hideHelp(),
       ),
-    )
-    .addOption(repeatable('--error-log <file>', 'an error log; repeat for more'))
-    .addOption(
-      option('--log-format <name|format>', "the access logs' format, where it can't be told"),
-    )
-    .addOption(option('--timezone <zone>', "IANA zone of the error logs' times"))
-    .addOption(
-      option('--lateness <duration>', 'how long after its decision a request may be logged')
-        .argParser(duration)
-        .default(60_000, '60s'),
-    )
-    .option('--all-logs', 'read access logs even where they hold the same requests', false)
-    .addOption(new Option('--chunk-bytes <n>', 'bytes per read').argParser(wholeNumber).hideHelp());
+  );
 }
 
 /** What the log options say, with units in the names; the configuration is not optional. */
@@ -49,7 +54,11 @@ export function readLogOptions<T extends LogOptions>(
   const fromEnvironment = process.env['LIMITLENS_CONF'];
   const conf = options.conf.length > 0 || !fromEnvironment ? options.conf : [fromEnvironment];
   if (conf.length === 0) {
-    throw new InputError('expected --conf FILE: the nginx configuration of these logs', EXIT.usage);
+    throw new InputError(
+      'expected --conf FILE: the nginx configuration\n' +
+        '  Say --conf /etc/nginx/nginx.conf, or name it in LIMITLENS_CONF.',
+      EXIT.usage,
+    );
   }
   const { lateness, ...rest } = options;
   return { ...rest, conf, latenessMs: lateness };
@@ -76,15 +85,17 @@ export interface StoreOptions {
 }
 
 export function withStoreOptions(command: Command): Command {
-  return command
-    .addOption(option('--store <folder>', `embedded store (default: ${DEFAULT_STORE})`))
-    .addOption(
-      option('--clickhouse <url>', 'ClickHouse server instead: http://user:password@host:8123'),
-    )
-    .addOption(option('--clickhouse-user <name>', 'user of that server, where the URL has none'))
-    .addOption(option('--clickhouse-password-file <file>', 'file that holds the password'))
-    .addOption(option('--cluster <name>', 'cluster of that server'))
-    .addOption(option('--database <name>', 'database (default: limitlens)'));
+  return underHeading('Store:', command, (to) =>
+    to
+      .addOption(option('--store <folder>', `embedded store; ${DEFAULT_STORE} if not given`))
+      .addOption(
+        option('--clickhouse <url>', 'ClickHouse server instead: http://user:password@host:8123'),
+      )
+      .addOption(option('--clickhouse-user <name>', 'user of that server, where the URL has none'))
+      .addOption(option('--clickhouse-password-file <file>', 'file that holds the password'))
+      .addOption(option('--cluster <name>', 'cluster of that server'))
+      .addOption(option('--database <name>', 'database; limitlens if not given')),
+  );
 }
 
 export interface FilterOptions {
@@ -94,68 +105,79 @@ export interface FilterOptions {
 }
 
 export function withFilterOptions(command: Command): Command {
-  return command
-    .addOption(option('--instance <name>', 'only this nginx'))
-    .addOption(option('--since <time>', 'from this time on: ISO 8601, or 2h ago as 2h'))
-    .addOption(option('--until <time>', 'until this time'));
+  return underHeading('Part of the store:', command, (to) =>
+    to
+      .addOption(option('--instance <name>', 'only this nginx'))
+      .addOption(option('--since <time>', 'from this time on: ISO 8601, or 2h ago as 2h'))
+      .addOption(option('--until <time>', 'until this time')),
+  );
 }
 
 export function withPrivacyOptions(command: Command): Command {
-  return command
-    .addOption(
-      option('--privacy <how>', 'what is stored of addresses')
-        .choices(['keep', 'truncate', 'hash'])
-        .default('keep'),
-    )
-    .addOption(
-      option('--privacy-keys <which>', 'all hashes every key, not the addresses in them alone')
-        .choices(['addresses', 'all'])
-        .default('addresses'),
-    )
-    .addOption(
-      option('--privacy-ipv4-prefix <bits>', 'kept when truncating')
-        .argParser(wholeNumber)
-        .default(24),
-    )
-    .addOption(
-      option('--privacy-ipv6-prefix <bits>', 'kept when truncating')
-        .argParser(wholeNumber)
-        .default(48),
-    )
-    .addOption(
-      option('--privacy-key-file <file>', 'secret of the hash, and of the state between two steps'),
-    );
+  return underHeading('Privacy:', command, (to) =>
+    to
+      .addOption(
+        option('--privacy <how>', 'what is stored of addresses')
+          .choices(['keep', 'truncate', 'hash'])
+          .default('keep'),
+      )
+      .addOption(
+        option('--privacy-keys <which>', 'all hashes every key, not the addresses in them alone')
+          .choices(['addresses', 'all'])
+          .default('addresses'),
+      )
+      .addOption(
+        option('--privacy-ipv4-prefix <bits>', 'kept when truncating')
+          .argParser(wholeNumber)
+          .default(24),
+      )
+      .addOption(
+        option('--privacy-ipv6-prefix <bits>', 'kept when truncating')
+          .argParser(wholeNumber)
+          .default(48),
+      )
+      .addOption(
+        option(
+          '--privacy-key-file <file>',
+          'secret of the hash, and of the state between two steps',
+        ),
+      ),
+  );
 }
 
 /** Who may ask what listens, and how it is encrypted. */
 export function withLoginOptions(command: Command): Command {
-  return command
-    .addOption(
-      option('--http-token-file <file>', 'token to ask for; LIMITLENS_TOKEN holds one too'),
-    )
-    .addOption(option('--http-basic-file <file>', 'logins to ask for: user:password, one a line'))
-    .addOption(option('--tls-cert <file>', 'certificate chain, PEM'))
-    .addOption(option('--tls-key <file>', 'its key, PEM'));
+  return underHeading('Who may look:', command, (to) =>
+    to
+      .addOption(
+        option('--http-token-file <file>', 'token to ask for; LIMITLENS_TOKEN holds one too'),
+      )
+      .addOption(option('--http-basic-file <file>', 'logins to ask for: user:password, one a line'))
+      .addOption(option('--tls-cert <file>', 'certificate chain, PEM'))
+      .addOption(option('--tls-key <file>', 'its key, PEM')),
+  );
 }
 
 /** The embedded store for others; see commands/offered-store.ts. */
 export function withOfferOptions(command: Command): Command {
-  return command
-    .addOption(
-      option(
-        '--clickhouse-http <address:port>',
-        "the embedded store, read only, over ClickHouse's HTTP protocol; needs a password",
+  return underHeading('The store for others:', command, (to) =>
+    to
+      .addOption(
+        option(
+          '--clickhouse-http <address:port>',
+          "the embedded store, read only, over ClickHouse's HTTP protocol; needs a password",
+        ),
+      )
+      .addOption(
+        option('--clickhouse-http-user <name>', 'who may ask there').default(
+          DEFAULT_CLICKHOUSE_HTTP_USER,
+        ),
+      )
+      .addOption(
+        option(
+          '--clickhouse-http-password-file <file>',
+          'its password; LIMITLENS_CLICKHOUSE_HTTP_PASSWORD holds one too',
+        ),
       ),
-    )
-    .addOption(
-      option('--clickhouse-http-user <name>', 'who may ask there').default(
-        DEFAULT_CLICKHOUSE_HTTP_USER,
-      ),
-    )
-    .addOption(
-      option(
-        '--clickhouse-http-password-file <file>',
-        'its password; LIMITLENS_CLICKHOUSE_HTTP_PASSWORD holds one too',
-      ),
-    );
+  );
 }

@@ -2,6 +2,7 @@
  * All commands together: options to commands, errors to exit codes.
  */
 import { Command, CommanderError } from 'commander';
+import { configureHelp, leadToHelp } from './help.js';
 import { addConcurrency, addExplain, addImport, addReplay, addRetries } from './log-commands.js';
 import {
   addAlerts,
@@ -23,22 +24,24 @@ function program(): Command {
     .version(readVersion())
     // An option behind a subcommand is the subcommand's, also where its parent has one of that name.
     .enablePositionalOptions()
-    .showHelpAfterError('(limitlens help COMMAND tells more)')
     .exitOverride();
+  configureHelp(limitlens);
+  // In the README's order.
   addImport(limitlens);
-  addTail(limitlens);
   addReport(limitlens);
+  addTail(limitlens);
+  addServe(limitlens);
   addTop(limitlens);
-  addReplay(limitlens);
-  addExplain(limitlens);
+  addAlerts(limitlens);
   addZones(limitlens);
   addDryRun(limitlens);
   addSources(limitlens);
   addRetries(limitlens);
   addConcurrency(limitlens);
-  addAlerts(limitlens);
-  addServe(limitlens);
   addCheck(limitlens);
+  addReplay(limitlens);
+  addExplain(limitlens);
+  leadToHelp(limitlens, 'limitlens');
   return limitlens;
 }
 

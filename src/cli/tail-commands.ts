@@ -65,7 +65,7 @@ export function addTail(limitlens: Command): Command {
     .addOption(
       option(
         '--spool <folder>',
-        'keeps what the store does not have yet (default: in the --store folder, or ./limitlens-spool)',
+        'keeps what the store does not have yet; in the --store folder, or ./limitlens-spool, if not given',
       ),
     )
     .addOption(

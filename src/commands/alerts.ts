@@ -5,9 +5,9 @@
 import { prometheusRules } from '../../alerts/prometheus-rules.js';
 import { parseBase, parseThresholds } from '../alerting/alert-options.js';
 import { evaluateOnce, type Evaluation, type OneAlert } from '../alerting/evaluate-once.js';
-import { openStore } from '../store/store.js';
+import { askStore } from './asked-store.js';
 import type { Output } from './output.js';
-import { storeOptions, type StoreChoice } from './store-choice.js';
+import type { StoreChoice } from './store-choice.js';
 import { timeOf } from './store-filter.js';
 
 export interface RulesChoice {
@@ -29,23 +29,15 @@ export async function alertsCommand(options: AlertsOptions, output: Output): Pro
   const runbooksUrl = parseBase('--runbooks-url', options.runbooksUrl);
   const nowMs = Date.now();
   const atMs = timeOf('--at', options.at, nowMs);
-  const store = await openStore({
-    ...storeOptions(options),
-    createIfMissing: false,
-    readOnly: true,
-  });
-  let evaluation: Evaluation;
-  try {
-    evaluation = await evaluateOnce(store, {
+  const evaluation = await askStore(options, (store) =>
+    evaluateOnce(store, {
       overrides,
       instance: options.instance ?? '',
       nowS: Math.floor(nowMs / 1000),
       ...(atMs === undefined ? {} : { atS: Math.floor(atMs / 10_000) * 10 }),
       ...(runbooksUrl === undefined ? {} : { runbooksUrl }),
-    });
-  } finally {
-    await store.close();
-  }
+    }),
+  );
   await output.write(
     options.format === 'json' ? `${JSON.stringify(evaluation)}\n` : evaluationText(evaluation),
   );
@@ -85,5 +77,5 @@ function alertLines({ name, state, labels, annotations }: OneAlert): string[] {
 }
 
 function timeText(seconds: number): string {
-  return `${new Date(seconds * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
 }

@@ -3,15 +3,10 @@
  */
 import { readDryRunInputs } from '../analysis/dry-run-inputs.js';
 import { dryRunText } from '../analysis/dry-run-text.js';
-import {
-  analyseDryRun,
-  type DryRunInputs,
-  type DryRunThresholds,
-  type DryRunVerdict,
-} from '../analysis/dry-run.js';
-import { openStore } from '../store/store.js';
+import { analyseDryRun, type DryRunThresholds, type DryRunVerdict } from '../analysis/dry-run.js';
+import { askStore } from './asked-store.js';
 import type { Output } from './output.js';
-import { storeOptions, type StoreChoice } from './store-choice.js';
+import type { StoreChoice } from './store-choice.js';
 import { filterOf, type FilterChoice } from './store-filter.js';
 
 export interface DryRunOptions extends StoreChoice, FilterChoice, DryRunThresholds {
@@ -30,17 +25,7 @@ const EXIT_OF: Readonly<Record<DryRunVerdict, number>> = {
 /** @returns 0 safe, 1 not safe, 3 not enough data, or no rule under dry run */
 export async function dryRunCommand(options: DryRunOptions, output: Output): Promise<number> {
   const filter = filterOf(options);
-  const store = await openStore({
-    ...storeOptions(options),
-    createIfMissing: false,
-    readOnly: true,
-  });
-  let inputs: DryRunInputs;
-  try {
-    inputs = await readDryRunInputs(store, filter, options.top);
-  } finally {
-    await store.close();
-  }
+  const inputs = await askStore(options, (store) => readDryRunInputs(store, filter, options.top));
   const analysis = analyseDryRun(inputs, options);
   await output.write(
     options.format === 'json' ? `${JSON.stringify(analysis)}\n` : dryRunText(analysis),

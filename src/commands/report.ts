@@ -9,10 +9,11 @@ import { reportHtml, zonesToDraw } from '../report/html.js';
 import { makeReport } from '../report/report.js';
 import { reportText } from '../report/report-text.js';
 import type { Filter } from '../store/filter.js';
-import { openStore, type Store } from '../store/store.js';
+import type { Store } from '../store/store.js';
 import { readVersion } from '../version.js';
+import { askStore } from './asked-store.js';
 import type { Output } from './output.js';
-import { storeOptions, type StoreChoice } from './store-choice.js';
+import type { StoreChoice } from './store-choice.js';
 import { filterOf, type FilterChoice } from './store-filter.js';
 
 export interface ReportCommandOptions extends StoreChoice, FilterChoice {
@@ -25,19 +26,9 @@ export interface ReportCommandOptions extends StoreChoice, FilterChoice {
 /** @throws InputError as openStore(); io (74) when the page cannot be written */
 export async function reportCommand(options: ReportCommandOptions, output: Output): Promise<void> {
   const filter = filterOf(options);
-  const store = await openStore({
-    ...storeOptions(options),
-    createIfMissing: false,
-    readOnly: true,
-  });
-  let text: string;
-  try {
-    text = await (options.html === undefined
-      ? print(store, filter, options)
-      : page(store, filter, options.top));
-  } finally {
-    await store.close();
-  }
+  const text = await askStore(options, (store) =>
+    options.html === undefined ? print(store, filter, options) : page(store, filter, options.top),
+  );
   if (options.html === undefined || options.html === '-') {
     await output.write(text);
     return;

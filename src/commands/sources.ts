@@ -2,17 +2,12 @@
  * `limitlens sources`: who answered 429 and 503, where, and over time.
  */
 import { sourcesText } from '../analysis/sources-text.js';
-import {
-  analyseSources,
-  readSourcesInputs,
-  type AgentFindings,
-  type SourcesInputs,
-} from '../analysis/sources.js';
-import { openStore } from '../store/store.js';
+import { analyseSources, readSourcesInputs, type AgentFindings } from '../analysis/sources.js';
 import { UserAgents } from '../analysis/user-agents.js';
+import { askStore } from './asked-store.js';
 import type { Output } from './output.js';
 import { replayLogs, type LogsChoice } from './replayed-logs.js';
-import { storeOptions, type StoreChoice } from './store-choice.js';
+import type { StoreChoice } from './store-choice.js';
 import { filterOf, type FilterChoice } from './store-filter.js';
 
 export interface SourcesOptions extends StoreChoice, FilterChoice {
@@ -26,17 +21,9 @@ export interface SourcesOptions extends StoreChoice, FilterChoice {
 export async function sourcesCommand(options: SourcesOptions, output: Output): Promise<void> {
   const filter = filterOf(options);
   const agents = options.logs === undefined ? null : await agentsIn(options.logs, options, output);
-  const store = await openStore({
-    ...storeOptions(options),
-    createIfMissing: false,
-    readOnly: true,
-  });
-  let inputs: SourcesInputs;
-  try {
-    inputs = await readSourcesInputs(store, filter, options.examples);
-  } finally {
-    await store.close();
-  }
+  const inputs = await askStore(options, (store) =>
+    readSourcesInputs(store, filter, options.examples),
+  );
   const analysis = analyseSources(inputs, agents);
   await output.write(
     options.format === 'json' ? `${JSON.stringify(analysis)}\n` : sourcesText(analysis),

@@ -21,6 +21,7 @@ export function filterOf({ instance, since, until }: FilterChoice, nowMs = Date.
   };
 }
 
+const DATE = /^\d{4}-\d\d-\d\d/;
 const AGO = /^(\d+)(s|m|h|d)$/;
 const UNIT_MS: Readonly<Record<string, number>> = {
   s: 1000,
@@ -38,7 +39,8 @@ export function timeOf(
   if (text === undefined) return undefined;
   const ago = AGO.exec(text);
   if (ago !== null) return nowMs - Number(ago[1]) * UNIT_MS[ago[2]!]!;
-  const ms = Date.parse(text);
+  // Date.parse() alone takes "99" for a year.
+  const ms = DATE.test(text) ? Date.parse(text) : NaN;
   if (!Number.isNaN(ms)) return ms;
   throw new InputError(
     `${option} ${text}: expected a time like 2026-03-02T10:00:00Z, or 2h for two hours ago`,

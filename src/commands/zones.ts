@@ -4,7 +4,7 @@
  */
 import type { NginxConf } from '../../parsers/conf/model.js';
 import { lowerBounds, type IsGiven } from '../analysis/lower-bound.js';
-import { readZoneInputs, type ZoneInputs } from '../analysis/zone-inputs.js';
+import { readZoneInputs } from '../analysis/zone-inputs.js';
 import { ZoneRows } from '../analysis/zone-rows.js';
 import { analyseZones, type ZoneAnalysis } from '../analysis/zones.js';
 import { zoneSizeText, zonesText } from '../analysis/zones-text.js';
@@ -15,11 +15,11 @@ import { rotationStem } from '../pipeline/log-files.js';
 import { missingFieldNotes } from '../pipeline/missing-fields.js';
 import type { OpenedLogs } from '../pipeline/open-logs.js';
 import { sources } from '../store/queries.js';
-import { openStore } from '../store/store.js';
+import { askStore } from './asked-store.js';
 import type { Output } from './output.js';
 import type { LogsChoice } from './replayed-logs.js';
 import { replayRows } from './replayed-rows.js';
-import { storeOptions, type StoreChoice } from './store-choice.js';
+import type { StoreChoice } from './store-choice.js';
 import { filterOf, type FilterChoice } from './store-filter.js';
 
 export interface ZonesOptions extends StoreChoice, FilterChoice, LogsChoice {
@@ -76,19 +76,10 @@ function givenAmong(logs: OpenedLogs): IsGiven {
 async function zonesOfStore(options: ZonesOptions): Promise<ZoneAnalysis[]> {
   const filter = filterOf(options);
   const confs = readConfs(options.conf).map(({ conf }) => conf);
-  const store = await openStore({
-    ...storeOptions(options),
-    createIfMissing: false,
-    readOnly: true,
-  });
-  let inputs: ZoneInputs;
-  let names: string[];
-  try {
-    inputs = await readZoneInputs(store, filter);
-    names = (await sources(store, filter)).map(({ name }) => name);
-  } finally {
-    await store.close();
-  }
+  const { inputs, names } = await askStore(options, async (store) => ({
+    inputs: await readZoneInputs(store, filter),
+    names: (await sources(store, filter)).map(({ name }) => name),
+  }));
   return analyseZones(inputs, confs.length === 0 ? null : ofStored(confs, names));
 }
 

@@ -41,6 +41,14 @@ export async function zoneTotals(store: Store, filter: Filter = {}): Promise<Zon
   );
 }
 
+/** Whose requests the store holds. */
+export async function instanceNames(store: Store): Promise<string[]> {
+  const rows = await store.query<{ instance: string }>(
+    'SELECT DISTINCT instance FROM responses ORDER BY instance',
+  );
+  return rows.map(({ instance }) => instance);
+}
+
 export interface ResponseTotal {
   readonly instance: string;
   readonly server: string;
