@@ -29,6 +29,7 @@ const COPIES = 4;
 const LINES_PER_WRITE = 25;
 const OPTIONS = ['--commit-interval', '1ms'];
 const AGAIN = 'reads again what was read after the last state';
+const LOST_BLOCK = 'the store was killed in the middle of a block';
 /** Of the rounds with a server: those in which it is away. */
 const AWAY_SHARE = 0.3;
 
@@ -41,11 +42,15 @@ export interface KillRounds {
   readonly onRound?: (line: string) => void;
 }
 
-/**
- * @returns how many starts had to read again what a kill had cut off from its state
- * @throws AssertionError where the stores differ
- */
-export async function runKillRounds(options: KillRounds): Promise<number> {
+export interface KillCounts {
+  /** Starts that had to read again what a kill had cut off from its state. */
+  readonly again: number;
+  /** Starts that found a block that the engine had noted and not made (../../src/store/lost-blocks.ts). */
+  readonly lostBlocks: number;
+}
+
+/** @throws AssertionError where the stores differ */
+export async function runKillRounds(options: KillRounds): Promise<KillCounts> {
   const { rounds, folder } = options;
   const random = randomFrom(options.seed);
   const site = new KilledSite(folder, random, options.server);
@@ -61,12 +66,14 @@ export async function runKillRounds(options: KillRounds): Promise<number> {
   await site.killDraining();
   await site.drain();
   await site.compare();
-  return site.again;
+  const { again, lostBlocks } = site;
+  return { again, lostBlocks };
 }
 
 class KilledSite extends TailSite {
   /** Starts that read again what they had read. */
   again = 0;
+  lostBlocks = 0;
   readonly #random: () => number;
   readonly #server: FakeServer | undefined;
   #mayRotate = false;
@@ -111,6 +118,7 @@ class KilledSite extends TailSite {
     if (isAway) await this.#server.start();
     assert.equal(signal, 'SIGKILL', `the daemon ended by itself with ${code}: ${daemon.said}`);
     if (daemon.said.includes(AGAIN)) this.again++;
+    if (daemon.said.includes(LOST_BLOCK)) this.lostBlocks++;
     const where = isAway ? ', the server away' : '';
     return `killed ${Math.round(killMs)} ms after ${isEarly ? 'its start' : isLate ? 'it had stored' : 'it began to follow'}${where}`;
   }
@@ -195,7 +203,7 @@ async function main(): Promise<void> {
   const dataPath = join(folder, 'server');
   mkdirSync(dataPath);
   const server = values.server ? await startFakeServer({ dataPath }) : undefined;
-  const again = await runKillRounds({
+  const { again, lostBlocks } = await runKillRounds({
     rounds,
     seed: Number(values.seed),
     folder,
@@ -205,7 +213,8 @@ async function main(): Promise<void> {
     },
   });
   console.log(
-    `killed ${rounds} times, ${again} starts read again what they had read: the stores are equal`,
+    `killed ${rounds} times, ${again} starts read again what they had read, ` +
+      `${lostBlocks} found a block that was noted and not made: the stores are equal`,
   );
   await server?.close();
   rmSync(folder, { recursive: true, force: true });
