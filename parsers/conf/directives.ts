@@ -8,7 +8,15 @@ import { refuse, type Context, type Draft, type Level } from './level.js';
 import type { Directive } from './lexer.js';
 import { readLimitConn, readLimitConnZone, readLimitReq, readLimitReqZone } from './limits.js';
 import { readAccessLog, readErrorLog, readLogFormat } from './logs.js';
-import { readBreak, readInternal, readReturn, readRewrite, readSet } from './request-phases.js';
+import {
+  readBreak,
+  readErrorPage,
+  readInternal,
+  readReturn,
+  readRewrite,
+  readSet,
+  readTryFiles,
+} from './request-phases.js';
 import { readErrorStatus, readFlag, readLogLevel, readText } from './settings.js';
 
 type Read = (draft: Draft, level: Level, directive: Directive) => void;
@@ -96,6 +104,12 @@ const SPECS: Readonly<Record<string, DirectiveSpec>> = {
   rewrite: { contexts: REWRITE, values: [2, 3], read: readRewrite },
   set: { contexts: REWRITE, values: [2, 2], read: readSet },
   break: { contexts: REWRITE, values: [0, 0], read: readBreak },
+  try_files: { contexts: ['server', 'location'], values: [2, ANY_NUMBER], read: readTryFiles },
+  error_page: {
+    contexts: [...LEVELS, 'location-if'],
+    values: [2, ANY_NUMBER],
+    read: readErrorPage,
+  },
   internal: { contexts: ['location'], values: [0, 0], read: readInternal },
 };
 

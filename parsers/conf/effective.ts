@@ -98,6 +98,7 @@ class Merge {
         first(chain, (outer) => outer.internalWhere),
       ),
       ...defined('rewriteWhere', server.rewriteWhere ?? level.rewriteWhere),
+      ...defined('leadsTo', redirectTargets(chain)),
       where: level.where,
     };
     this.ruleSets.push(rules);
@@ -120,6 +121,13 @@ function first<T>(chain: readonly Level[], pick: (level: Level) => T | undefined
     if (value !== undefined) return value;
   }
   return undefined;
+}
+
+/** error_page is inherited as a whole; try_files is its level's own. */
+function redirectTargets(chain: readonly Level[]): readonly string[] | undefined {
+  const pages = first(chain, (outer) => outer.errorPages) ?? [];
+  const targets = [...(chain[0]!.tryFiles ?? []), ...pages].filter((text) => /^[/$]/.test(text));
+  return targets.length === 0 ? undefined : targets;
 }
 
 function defined<K extends string, V>(name: K, value: V | undefined): { [P in K]?: V } {

@@ -46,6 +46,9 @@ export class Level {
   /** Behind a `break` on the same level no further rewrite directive runs. */
   isBreakSeen = false;
   rewriteWhere: ConfWhere | undefined;
+  /** What `try_files` leads to when its files are not there, and the pages of `error_page`. */
+  tryFiles: string[] | undefined;
+  errorPages: string[] | undefined;
   internalWhere: ConfWhere | undefined;
   realIpFrom: string[] | undefined;
   realIpHeader: string | undefined;

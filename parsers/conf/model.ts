@@ -94,6 +94,8 @@ export interface RuleSet {
   readonly internalWhere?: ConfWhere;
   /** A `rewrite` in force here that may lead to another location. */
   readonly rewriteWhere?: ConfWhere;
+  /** URIs, as written, to which `try_files` and `error_page` lead inside of nginx, if any. */
+  readonly leadsTo?: readonly string[];
   readonly where: ConfWhere;
 }
 

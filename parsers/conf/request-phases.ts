@@ -57,6 +57,16 @@ export function readInternal(_draft: Draft, level: Level, directive: Directive):
   level.internalWhere ??= directive.where;
 }
 
+/** `try_files FILE… URI`: a file that is there becomes the URI as well. */
+export function readTryFiles(_draft: Draft, level: Level, directive: Directive): void {
+  level.tryFiles = directive.words.slice(1);
+}
+
+/** `error_page CODE… [=CODE] URI`. */
+export function readErrorPage(_draft: Draft, level: Level, directive: Directive): void {
+  (level.owner.errorPages ??= []).push(directive.words.at(-1)!);
+}
+
 /** `set $variable VALUE`; whether it matters is asked when all zones are known. */
 export function readSet(draft: Draft, _level: Level, directive: Directive): void {
   const variable = definedVariable(directive, directive.words[1]!);

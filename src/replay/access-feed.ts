@@ -15,7 +15,7 @@ import type { ReplayEngine } from './engine.js';
 import { FLAG, NO_KEY, UNKNOWN_KEY, WIDE_MS } from './event-flags.js';
 import { LineDetails, type RequestDetails } from './line-details.js';
 import type { LineJoin } from './line-join.js';
-import type { LineRules } from './line-rules.js';
+import { hasZone, type LineRules } from './line-rules.js';
 import type { LineExtractor } from './line-extractor.js';
 import type { LineFacts } from './line-facts.js';
 import type { RuleRow } from './limit-table.js';
@@ -271,7 +271,11 @@ export class AccessFeed {
       if (line === undefined) continue;
       const told = { line, request: line.request, referrer: '', isUnsure: line.request === '' };
       const found = lineRules.find(told);
-      if (found !== undefined) lineRules.apply(event, told, found);
+      if (found === undefined) continue;
+      // After a rewrite the limits were asked under the URI that the log has.
+      const own = engine.rules[engine.pool.rules[event]!]!;
+      if (found.mayBeRewritten && hasZone(own, line)) continue;
+      lineRules.apply(event, told, found);
     }
   }
 

@@ -12,6 +12,7 @@ import { AccessFields } from './access-fields.js';
 import type { Generation } from './generations.js';
 import { LineFacts } from './line-facts.js';
 import { RuleFinder } from './rule-finder.js';
+import { STATUS } from './status.js';
 
 /** What the extractor needs of the configurations. */
 export interface RuleNumbering {
@@ -76,9 +77,15 @@ export class LineExtractor {
     facts.pid = fields.pid(bytes);
     const createdMs = facts.requestMs > 0 ? endMs - facts.requestMs : endMs;
     const generation = this.#numbering.of(facts.pid, createdMs);
-    facts.rules = this.#finderOf(generation).find(bytes);
+    const finder = this.#finderOf(generation);
+    facts.rules = finder.find(bytes);
     facts.keyCount = 0;
     if (facts.rules < 0) return;
+    const wasAsked = facts.limitReqStatus > STATUS.none;
+    if (wasAsked && this.#numbering.ruleSets[facts.rules]!.limits.length === 0) {
+      const source = finder.findSource(bytes);
+      if (source >= 0) facts.rules = source;
+    }
     if (this.#zoneIndexes === null) this.#setKeys(bytes, generation);
     else this.#numberKeys(bytes, generation);
   }

@@ -34,6 +34,8 @@ export interface ToldRules {
   readonly rules: number;
   /** The rules of the request line's own location. */
   readonly isOwnLocation: boolean;
+  /** A rewrite there may have led the request on before its limits were asked. */
+  readonly mayBeRewritten: boolean;
 }
 
 interface Plans {
@@ -75,7 +77,8 @@ export class LineRules {
     writer.write(told);
     const found = this.#plansOf(generation, writer).finder.find(writer.bytes);
     if (found >= 0 && hasZone(this.#engine.rules[found]!, line)) {
-      return { rules: found, isOwnLocation: true };
+      const mayBeRewritten = this.#generations.ruleSets[found]!.rewriteWhere !== undefined;
+      return { rules: found, isOwnLocation: true, mayBeRewritten };
     }
     const { conf, ruleBase } = generation;
     const others = conf.ruleSets.filter(
@@ -83,13 +86,17 @@ export class LineRules {
         serverName === line.server && hasZone(this.#engine.rules[ruleBase + id]!, line),
     );
     if (others.length !== 1) return undefined;
-    return { rules: ruleBase + others[0]!.id, isOwnLocation: false };
+    return { rules: ruleBase + others[0]!.id, isOwnLocation: false, mayBeRewritten: false };
   }
 
-  /** Gives the event these rules and the keys that the line tells, in place of any it has. */
+  /**
+   * Gives the event these rules and the keys that the line tells, in place of any it has. Under the
+   * same rules a key that the line does not tell stays as it is.
+   */
   apply(event: number, told: ToldRequest, found: ToldRules): void {
     const { pool, rules } = this.#engine;
-    this.#releaseKeys(event);
+    const isSame = pool.rules[event] === found.rules;
+    if (!isSame) this.#releaseKeys(event);
     pool.rules[event] = found.rules;
     const generation = this.#generations.of(told.line.pid, told.line.secondMs);
     const writer = told.isUnsure || !found.isOwnLocation ? this.#sure : this.#whole;
@@ -97,6 +104,8 @@ export class LineRules {
     const keys = this.#keysOf(generation, writer, found.rules);
     for (const [i, limit] of rules[found.rules]!.limits.entries()) {
       const plan = keys[i] ?? null;
+      if (isSame && plan === null) continue;
+      if (isSame && pool.keyId[event + i]! >= 0) limit.zone.keys.release(pool.keyId[event + i]!);
       const length = plan === null ? UNKNOWN_KEY : plan.evaluate(writer.bytes, writer.scanner);
       if (plan === null || length <= 0) {
         pool.keyId[event + i] = length === 0 ? NO_KEY : UNKNOWN_KEY;
@@ -153,7 +162,8 @@ export class LineRules {
   }
 }
 
-function hasZone(rule: RuleRow, line: WaitingLine): boolean {
+/** Whether the line's zone is one of the rule set's. */
+export function hasZone(rule: RuleRow, line: WaitingLine): boolean {
   if (line.kind === 'connections') return rule.connZones.includes(line.zone);
   return rule.limits.some((limit) => limit.zone.name === line.zone);
 }

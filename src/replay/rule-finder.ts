@@ -19,6 +19,7 @@ import { selectServer } from '../../parsers/conf/select-server.js';
 import { KeyTable } from '../keys/key-table.js';
 import { latin1Text } from './access-fields.js';
 import type { Generation } from './generations.js';
+import { RedirectSource } from './redirect-source.js';
 
 const SPACE = 0x20;
 /** Answers remembered per server before they are forgotten at once. */
@@ -67,6 +68,9 @@ export class RuleFinder {
   readonly #paths: PathMemory[];
   /** Servers whose every request falls under one rule set. */
   readonly #only: Int32Array;
+  readonly #sources: (RedirectSource | undefined)[] = [];
+  /** By URI of a server whose locations lead to it; with the server's number in front. */
+  readonly #redirected = new Map<string, number>();
   /** Requests whose server could not be told. */
   unknownServer = 0;
 
@@ -126,6 +130,28 @@ export class RuleFinder {
     const end = this.#scanner.ends[field]!;
     if (field === this.#uri) return this.#inServer(server, bytes, start, end, false);
     return this.#inServer(server, bytes, start, endOfPath(bytes, start, end), true);
+  }
+
+  /**
+   * The rule set that a request came in under, when it was answered under another URI than its own;
+   * -1 where the log has the request line, or the configuration does not tell.
+   */
+  findSource(bytes: Uint8Array): number {
+    if (this.#request >= 0 || this.#requestUri >= 0 || this.#uri < 0) return -1;
+    const server = this.#serverOf(bytes);
+    if (server === undefined) return -1;
+    const source = (this.#sources[server.id] ??= new RedirectSource(server));
+    if (source.isEmpty) return -1;
+    const uri = this.#field(bytes, this.#uri);
+    const name = `${server.id} ${uri}`;
+    let rules = this.#redirected.get(name);
+    if (rules === undefined) {
+      const found = source.find(uri);
+      rules = found === undefined ? -1 : this.#generation.ruleBase + found.id;
+      if (this.#redirected.size >= MOST_PATHS) this.#redirected.clear();
+      this.#redirected.set(name, rules);
+    }
+    return rules;
   }
 
   #inServer(

@@ -11,7 +11,10 @@
  * Units: milliReq and monotonic milliseconds. Lines of several workers may be interleaved; their
  * order in the file is the order in which the zone was locked, up to a few microseconds.
  *
- * Not here: HTTP/2, whose streams share one connection number, and subrequests.
+ * HTTP/2's streams share one connection number; a stream is looked up in the same turn in which its
+ * header is complete, so lookups are those of the stream begun last.
+ *
+ * Not here: subrequests.
  */
 import { TurnClock } from './turn-clock.js';
 
@@ -68,6 +71,7 @@ const CODES: Readonly<Record<string, LookupCode>> = {
 const LINE = /^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d \[(\w+)\] (\d+)#\d+: (?:\*(\d+) )?(.*)$/;
 const LOOKUP = /^limit_req\[(\d+)\]: (-?\d+) (\d+)\.(\d{3})$/;
 const REQUEST_LINE = /^http request line: "(.*)"$/;
+const STREAM_LINE = /^http2 http request line: "(.*)"$/;
 /** On a new node or a known one alike; a rejection has an error log line only. */
 const CONN_TAKEN = /^limit conn: ([0-9A-F]{8}) (\d+)$/;
 /** The null pointer is a failed allocation. */
@@ -124,6 +128,7 @@ class DebugLogReader {
   /** By connection number: an HTTP/1.1 connection has one request at a time. */
   readonly #open = new Map<number, OpenRequest>();
   readonly #closedCounts = new Map<number, number>();
+  readonly #streamCounts = new Map<number, number>();
   readonly #closed: { readonly request: OpenRequest; readonly logTurn: number }[] = [];
   #lookups = 0;
   #orders = 0;
@@ -138,6 +143,10 @@ class DebugLogReader {
   }
 
   requests(): readonly TruthRequest[] {
+    for (const connection of this.#streamCounts.keys()) {
+      const last = this.#open.get(connection);
+      if (last !== undefined) this.#end(this.#worker(last.pid), connection);
+    }
     return this.#closed
       .filter(({ request }) => request.order > 0)
       .sort((a, b) => a.request.order - b.request.order)
@@ -164,7 +173,11 @@ class DebugLogReader {
     if (timer !== null) worker.clock.anchor(Number(timer[2]) - Number(timer[1]));
 
     const requestLine = REQUEST_LINE.exec(message)?.[1];
-    if (requestLine !== undefined) this.#begin(worker, connection, requestLine);
+    if (requestLine !== undefined) {
+      this.#begin(worker, connection, (this.#closedCounts.get(connection) ?? 0) + 1, requestLine);
+    }
+    const streamLine = STREAM_LINE.exec(message)?.[1];
+    if (streamLine !== undefined) this.#beginStream(worker, connection, streamLine);
     const open = this.#open.get(connection);
     if (open !== undefined) {
       if (timer !== null && open.isDelayPossible) open.delayMs = Number(timer[1]);
@@ -173,12 +186,25 @@ class DebugLogReader {
     if (message === 'http close request') this.#close(worker, connection);
   }
 
-  #begin(worker: Worker, connection: number, requestLine: string): void {
+  /** Which stream a closed request was does not show: each counts as closed when the next begins. */
+  #beginStream(worker: Worker, connection: number, requestLine: string): void {
+    this.#end(worker, connection);
+    const count = (this.#streamCounts.get(connection) ?? 0) + 1;
+    this.#streamCounts.set(connection, count);
+    this.#begin(worker, connection, count, requestLine);
+  }
+
+  #begin(
+    worker: Worker,
+    connection: number,
+    connectionRequests: number,
+    requestLine: string,
+  ): void {
     this.#open.set(connection, {
       pid: worker.pid,
       clock: worker.clock,
       connection,
-      connectionRequests: (this.#closedCounts.get(connection) ?? 0) + 1,
+      connectionRequests,
       requestLine,
       zones: [],
       connections: [],
@@ -222,6 +248,11 @@ class DebugLogReader {
 
   #close(worker: Worker, connection: number): void {
     this.#closedCounts.set(connection, (this.#closedCounts.get(connection) ?? 0) + 1);
+    // Of a session's streams another than the one that closed may be under way.
+    if (!this.#streamCounts.has(connection)) this.#end(worker, connection);
+  }
+
+  #end(worker: Worker, connection: number): void {
     const request = this.#open.get(connection);
     if (request === undefined) return; // its request line was not even readable
     this.#open.delete(connection);

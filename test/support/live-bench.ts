@@ -3,17 +3,18 @@
  * the debug log. By hand, after a build:
  *
  *   node dist/test/support/live-bench.js [--seed N] [--keep DIR] [--from DIR]
- *     [--only N] [--show N] [NAME…]
+ *     [--only N] [--show N] [--random N] [NAME…]
  *
  * NAMEs are parts of scenarios' names; --keep leaves the captures in DIR, --from reads those kept
  * instead of starting nginx. --only compares the first N kinds of logs, --show prints N of the
- * requests that disagreed for each row.
+ * requests that disagreed for each row; --random takes N sites made up from the seed instead.
  */
 import { cpSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compareLive, replayCapture, type Variant } from './live-compare.js';
 import { readCapture, record, type Capture, type Scenario } from './live-scenario.js';
+import { randomScenario } from './live-random.js';
 import { scenarios } from './live-scenarios.js';
 
 const VARIANTS: readonly Variant[] = [
@@ -36,6 +37,7 @@ const { values, positionals } = parseArgs({
     from: { type: 'string' },
     only: { type: 'string', default: '99' },
     show: { type: 'string', default: '0' },
+    random: { type: 'string', default: '0' },
   },
 });
 
@@ -72,7 +74,7 @@ async function run(scenario: Scenario): Promise<void> {
   try {
     const capture = await record({ after: (fn) => cleanups.push(fn) }, scenario);
     if (values.keep !== undefined) {
-      const to = join(values.keep, scenario.name.replace(/\W+/g, '-'));
+      const to = join(values.keep, scenario.name.replace(/\W+/g, '-').slice(0, 60));
       mkdirSync(to, { recursive: true });
       cpSync(capture.dir, to, { recursive: true, filter: (path) => !path.endsWith('sock') });
     }
@@ -101,7 +103,10 @@ function isWanted(name: string): boolean {
   return positionals.length === 0 || positionals.some((part) => name.includes(part));
 }
 
-if (values.from === undefined) {
+const randomCount = Number(values.random);
+if (randomCount > 0) {
+  for (let i = 0; i < randomCount; i++) await run(randomScenario(Number(values.seed) + i));
+} else if (values.from === undefined) {
   for (const scenario of scenarios(Number(values.seed))) {
     if (isWanted(scenario.name)) await run(scenario);
   }

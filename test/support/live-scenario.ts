@@ -20,7 +20,7 @@ const RICH =
   '"limit_req_status":"$limit_req_status","limit_conn_status":"$limit_conn_status",' +
   '"upstream_status":"$upstream_status","upstream_response_time":"$upstream_response_time",' +
   '"remote_addr":"$remote_addr","key":"$arg_k","server_name":"$server_name",' +
-  '"method":"$request_method","uri":"$uri","args":"$args","request_id":"$request_id"';
+  '"method":"$request_method","hdr":"$http_x_api_key","uri":"$uri","args":"$args","request_id":"$request_id"';
 const COMBINED =
   '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent ' +
   '"$http_referer" "$http_user_agent"';
@@ -101,7 +101,7 @@ export async function record(t: Cleanup, scenario: Scenario): Promise<Capture> {
   }
   const confs = [keepConf(nginx, 0)];
   await Promise.all([
-    sendLive(nginx.port, scenario.requests),
+    sendLive(nginx.port, scenario.requests, nginx.ports[1]),
     reloadAll(nginx, scenario, around, confs),
   ]);
   await nginx.stop();

@@ -4,6 +4,7 @@
  *
  * Times are milliseconds from the start. Not here: answers; what nginx logged of them is compared.
  */
+import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { sendTraffic, type ScheduledRequest } from './traffic.js';
 
@@ -20,14 +21,22 @@ export interface LiveRequest extends ScheduledRequest {
   readonly slowBodyMs?: number;
   /** What is sent, where it is no well-formed request. */
   readonly raw?: string;
+  /** Requests with one name are streams of one HTTP/2 session, to the second port. */
+  readonly http2?: string;
 }
 
 /** Sends a schedule; resolves when every connection has ended. */
-export async function sendLive(port: number, schedule: readonly LiveRequest[]): Promise<void> {
+export async function sendLive(
+  port: number,
+  schedule: readonly LiveRequest[],
+  http2Port = port,
+): Promise<void> {
   const byPort = new Map<number, LiveRequest[]>();
   const odd: LiveRequest[] = [];
+  const streams: LiveRequest[] = [];
   for (const request of schedule) {
-    if (isOdd(request)) odd.push(request);
+    if (request.http2 !== undefined) streams.push(request);
+    else if (isOdd(request)) odd.push(request);
     else {
       const to = request.port ?? port;
       byPort.set(to, [...(byPort.get(to) ?? []), request]);
@@ -36,7 +45,46 @@ export async function sendLive(port: number, schedule: readonly LiveRequest[]): 
   await Promise.all([
     ...[...byPort].map(([to, requests]) => sendTraffic(to, requests)),
     ...odd.map((request) => sendOdd(port, request)),
+    sendStreams(http2Port, streams),
   ]);
+}
+
+/** Sends requests as streams of the sessions that they name, and closes those. */
+async function sendStreams(port: number, schedule: readonly LiveRequest[]): Promise<void> {
+  const sessions = new Map<string, ClientHttp2Session>();
+  await Promise.all(
+    schedule.map(async (request) => {
+      await wait(request.atMs);
+      const name = request.http2!;
+      let session = sessions.get(name);
+      if (session === undefined || session.closed || session.destroyed) {
+        session = connectHttp2(`http://127.0.0.1:${port}`);
+        // An error is followed by close.
+        session.on('error', () => undefined);
+        sessions.set(name, session);
+      }
+      await sendStream(session, request);
+    }),
+  );
+  for (const session of sessions.values()) session.close();
+}
+
+function sendStream(session: ClientHttp2Session, request: LiveRequest): Promise<void> {
+  const { host, ...headers } = request.headers ?? {};
+  return new Promise((resolve) => {
+    const stream = session.request({
+      ':method': request.method ?? 'GET',
+      ':path': request.path,
+      ':authority': host ?? 'test.example',
+      ...headers,
+    });
+    stream.on('error', () => undefined);
+    stream.on('close', () => {
+      resolve();
+    });
+    stream.resume();
+    stream.end(request.body);
+  });
 }
 
 function isOdd(request: LiveRequest): boolean {
