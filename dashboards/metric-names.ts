@@ -234,13 +234,13 @@ export const METRICS = {
     name: 'limitlens_config_reloads_total',
     type: 'counter',
     labels: ['result'],
-    help: "Readings of nginx's configuration after the start, by result: taken, unchanged, refused.",
+    help: "Readings of nginx's configuration and limitlens.yaml after the start, by result: taken, unchanged, refused.",
   },
   configReloadSuccessful: {
     name: 'limitlens_config_last_reload_successful',
     type: 'gauge',
     labels: [],
-    help: 'Whether the last reading of the configuration was of use: 0 keeps the one before.',
+    help: 'Whether the last reading of the configurations was of use: 0 keeps what was before.',
   },
   configReloadTime: {
     name: 'limitlens_config_last_reload_success_timestamp_seconds',

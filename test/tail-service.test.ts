@@ -151,7 +151,7 @@ test('SIGHUP takes up what can change of limitlens.yaml, says what cannot, and k
     },
   });
   const said = await hangUp(TAKEN);
-  assert.match(said, /"options":\["latenessMs"\].*taken at the next start only/);
+  assert.match(said, /"keys":\["logs.lateness"\].*needs a restart/);
   assert.match(said, /other\.log/);
   assert.equal(await tail.end('SIGINT'), 0, tail.said);
   assert.match(tail.said, /"message":"drained"/);

@@ -11,7 +11,7 @@ import type { Condition, Settings } from '../../alerts/condition.js';
 import { CONDITIONS, settingsOf } from '../../alerts/conditions.js';
 import type { Store } from '../store/store.js';
 import { AlertBook, type Alert, type Found } from './alert-book.js';
-import { readAlertState, writeAlertState } from './alert-state-file.js';
+import { readAlertState, writeAlertState, type AlertState } from './alert-state-file.js';
 import { AlertmanagerSender } from './alertmanager.js';
 import { logEnd, type LogEnd, type LogProgress } from './log-end.js';
 import { describeAlert, webhookAlert, type MessageOptions } from './messages.js';
@@ -40,6 +40,7 @@ export class AlertLoop {
   readonly #options: AlertLoopOptions;
   readonly #now: () => number;
   readonly #readings: ProcessReadings;
+  readonly #notified: Notified;
   readonly #alertmanagers: readonly AlertmanagerSender[];
   readonly #stop = new AbortController();
   readonly #book: AlertBook;
@@ -56,15 +57,17 @@ export class AlertLoop {
   private constructor(
     store: Pick<Store, 'query'>,
     options: AlertLoopOptions,
-    state: Awaited<ReturnType<typeof readAlertState>>,
+    state: AlertState | undefined,
+    readings: ProcessReadings,
   ) {
     this.#store = store;
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    this.#readings = new ProcessReadings(options.readMetric);
+    this.#readings = readings;
     this.#book = new AlertBook(state);
     const { webhook, alertmanagers, intervalMs, instance, externalUrl, metrics, log } = options;
     const notified = new Notified(metrics, log);
+    this.#notified = notified;
     this.#alertmanagers = alertmanagers.map(
       (receiver) => new AlertmanagerSender(receiver, intervalMs, options, notified),
     );
@@ -83,7 +86,26 @@ export class AlertLoop {
 
   /** Takes up the state of before. @throws InputError as readAlertState() */
   static async open(store: Pick<Store, 'query'>, options: AlertLoopOptions): Promise<AlertLoop> {
-    return new AlertLoop(store, options, await readAlertState(options.statePath));
+    const readings = new ProcessReadings(options.readMetric);
+    return new AlertLoop(store, options, await readAlertState(options.statePath), readings);
+  }
+
+  /** Another one with other options, that goes on where this one has stopped. */
+  goOn(options: AlertLoopOptions): AlertLoop {
+    for (const name of this.#receivers) this.#notified.end(name);
+    const next = new AlertLoop(this.#store, options, this.#state, this.#readings);
+    next.#progress = this.#progress;
+    return next;
+  }
+
+  get #receivers(): string[] {
+    const { alertmanagers, webhook } = this.#options;
+    const all = webhook === undefined ? alertmanagers : [...alertmanagers, webhook.receiver];
+    return all.map(({ name }) => name);
+  }
+
+  get #state(): AlertState {
+    return { ...this.#book.snapshot(), queue: this.#webhook?.queue ?? [] };
   }
 
   get alerts(): readonly Alert[] {
@@ -199,9 +221,8 @@ export class AlertLoop {
   /** One after the other, each with what is true by then. */
   #save(): Promise<void> {
     this.#saving = this.#saving.then(async () => {
-      const queue = this.#webhook?.queue ?? [];
       try {
-        await writeAlertState(this.#options.statePath, { ...this.#book.snapshot(), queue });
+        await writeAlertState(this.#options.statePath, this.#state);
       } catch (error) {
         this.#options.log.error('the state of alerts could not be written', {
           path: this.#options.statePath,

@@ -36,6 +36,11 @@ export class Notified {
     }
   }
 
+  /** Nothing waits for a receiver that is told no more. */
+  end(receiver: string): void {
+    this.#metrics.set('notificationQueueLength', { receiver }, 0);
+  }
+
   taken(receiver: string, nowMs: number): void {
     this.#metrics.add('notifications', { receiver }, 1);
     this.#metrics.set('notificationLastSuccess', { receiver }, nowMs / 1000);

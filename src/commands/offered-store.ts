@@ -78,13 +78,22 @@ export class OfferedStore {
   readonly clickhouseUrl: string | undefined;
   readonly #queries: GuardedQueries;
   readonly #servers: readonly HttpServer[];
-  readonly #forget: () => void;
+  readonly #parts: OfferParts;
+  readonly #secrets: Secrets;
+  #forget: () => void;
 
-  private constructor(queries: GuardedQueries, servers: readonly HttpServer[], forget: () => void) {
+  private constructor(
+    queries: GuardedQueries,
+    servers: readonly HttpServer[],
+    parts: OfferParts,
+    secrets: Secrets,
+  ) {
     this.#queries = queries;
     this.#servers = servers;
-    this.#forget = forget;
+    this.#parts = parts;
+    this.#secrets = secrets;
     this.clickhouseUrl = servers[1]?.url;
+    this.#forget = this.#leaveAddress();
   }
 
   /**
@@ -93,12 +102,10 @@ export class OfferedStore {
    */
   static async open(choice: OfferChoice, parts: OfferParts): Promise<OfferedStore | undefined> {
     const env = parts.env ?? process.env;
-    const login = checkOfferChoice(choice, env);
+    const secrets = readSecrets(choice, env, randomBytes(32).toString('hex'));
     const queries = parts.store.guardedQueries();
     if (queries === undefined) return undefined;
     const database = choice.database ?? 'limitlens';
-    const token = readToken(choice.httpTokenFile, env);
-    const key = token ?? randomBytes(32).toString('hex');
     const servers: HttpServer[] = [];
     try {
       const start = async (
@@ -115,19 +122,18 @@ export class OfferedStore {
         const own = { listen, listenOption: OPTION, routes, onError, env: {} };
         servers.push(await HttpServer.start({ ...own, ...tls }));
       };
-      await start('127.0.0.1:0', {}, (_, password) => isSame(password, key));
-      if (login !== undefined) {
-        const known = choice.clickhouseHttpUser ?? DEFAULT_CLICKHOUSE_HTTP_USER;
+      await start('127.0.0.1:0', {}, (_, password) =>
+        isSame(password, secrets.token ?? secrets.key),
+      );
+      if (secrets.password !== undefined) {
         const { tlsCert, tlsKey } = choice;
         const tls = { ...(tlsCert ? { tlsCert } : {}), ...(tlsKey ? { tlsKey } : {}) };
         await start(choice.clickhouseHttp!, tls, (user, password) => {
-          const isUser = isSame(user, known);
-          return isSame(password, login.password) && isUser;
+          const isUser = isSame(user, secrets.user);
+          return isSame(password, secrets.password!) && isUser;
         });
       }
-      const { url } = servers[0]!;
-      const address = { pid: process.pid, url, ...(token === undefined ? { key } : {}) };
-      return new OfferedStore(queries, servers, leaveAddress(parts.folder, address));
+      return new OfferedStore(queries, servers, parts, secrets);
     } catch (error) {
       for (const server of servers) await server.close();
       await queries.close();
@@ -135,9 +141,19 @@ export class OfferedStore {
     }
   }
 
-  /** Takes up changed files of TLS. @throws InputError, and all stays as it was */
-  reload(): void {
-    for (const server of this.#servers) server.reload();
+  /**
+   * Takes up changed files of token, password and TLS.
+   *
+   * @param choice other files than before; whether and where it listens can't change
+   * @throws InputError, and all stays as it was
+   */
+  reload(choice: OfferChoice): void {
+    const secrets = readSecrets(choice, this.#parts.env ?? process.env, this.#secrets.key);
+    const { tlsCert, tlsKey } = choice;
+    this.#servers[1]?.reload({ ...(tlsCert ? { tlsCert } : {}), ...(tlsKey ? { tlsKey } : {}) });
+    const hadToken = this.#secrets.token !== undefined;
+    Object.assign(this.#secrets, secrets);
+    if (hadToken !== (secrets.token !== undefined)) this.#forget = this.#leaveAddress();
   }
 
   /** Ends what runs; then the store may be closed. */
@@ -146,6 +162,34 @@ export class OfferedStore {
     await Promise.all(this.#servers.map((server) => server.close()));
     await this.#queries.close();
   }
+
+  /** With the key of this run, unless whoever asks has to know the token. */
+  #leaveAddress(): () => void {
+    const { token, key } = this.#secrets;
+    const { url } = this.#servers[0]!;
+    const address = { pid: process.pid, url, ...(token === undefined ? { key } : {}) };
+    return leaveAddress(this.#parts.folder, address);
+  }
+}
+
+/** What whoever asks has to know, as it is now. */
+interface Secrets {
+  token: string | undefined;
+  /** Of this run, where there is no token. */
+  readonly key: string;
+  user: string;
+  /** Undefined where --clickhouse-http is not given. */
+  password: string | undefined;
+}
+
+/** @throws InputError as checkOfferChoice() */
+function readSecrets(choice: OfferChoice, env: NodeJS.ProcessEnv, key: string): Secrets {
+  return {
+    token: readToken(choice.httpTokenFile, env),
+    key,
+    user: choice.clickhouseHttpUser ?? DEFAULT_CLICKHOUSE_HTTP_USER,
+    password: checkOfferChoice(choice, env)?.password,
+  };
 }
 
 function isSame(given: string, known: string): boolean {

@@ -62,7 +62,7 @@ async function serveUntil(
     try {
       signals.onReload = () => {
         server.reload();
-        offered?.reload();
+        offered?.reload(options);
       };
       if (server.isOpenToNetwork) {
         output.note(

@@ -3,7 +3,8 @@
  *
  * Not here: what alerts are (../alerting), the options' meaning (../alerting/alert-options.ts).
  */
-import { AlertLoop } from '../alerting/alert-loop.js';
+import { isDeepStrictEqual } from 'node:util';
+import { AlertLoop, type AlertLoopOptions } from '../alerting/alert-loop.js';
 import { parseAlertChoice, type AlertChoice } from '../alerting/alert-options.js';
 import { alertStatePath } from '../alerting/alert-state-file.js';
 import type { LogProgress } from '../alerting/log-end.js';
@@ -48,50 +49,72 @@ export function checkAlertChoice(choice: AlertChoice, env: NodeJS.ProcessEnv = p
   readLogin(choice);
 }
 
+/** How the loop is to work, from options and the files that they name. */
+type Plan = Omit<AlertLoopOptions, 'log' | 'metrics' | 'readMetric' | 'statePath'>;
+
 export class TailAlerts {
-  readonly #loop: AlertLoop | undefined;
-  readonly #waiting: () => number;
+  readonly #parts: TailAlertsParts;
+  #plan: Plan;
+  /** Undefined where alerts are not evaluated. */
+  #loop: AlertLoop | undefined;
+  /** The loop of before stops, and the next one begins. */
+  #changing: Promise<void> = Promise.resolve();
   #committed: LogProgress = { reachedMs: -Infinity, caughtUpMs: -Infinity };
   #caughtUpMs = -Infinity;
 
-  private constructor(loop: AlertLoop | undefined, waiting: () => number) {
-    this.#loop = loop;
-    this.#waiting = waiting;
+  private constructor(parts: TailAlertsParts, plan: Plan) {
+    this.#parts = parts;
+    this.#plan = plan;
   }
 
   /** @throws InputError as checkAlertChoice(), and for a state of before that cannot be read */
   static async open(options: TailAlertsOptions, parts: TailAlertsParts): Promise<TailAlerts> {
-    const { instance, latenessMs, commitIntervalMs, alertIntervalMs } = options;
-    const { store, metrics, log } = parts;
-    const { webhook, alertmanagers, overrides, runbooksUrl, externalUrl } =
-      parseAlertChoice(options);
-    const secret = readSecret(options, process.env);
-    const login = readLogin(options);
-    const key = secret === undefined ? undefined : signingKey(secret);
-    if (alertIntervalMs === 0) return new TailAlerts(undefined, parts.waiting);
-    const loop = await AlertLoop.open(store, {
-      instance,
-      intervalMs: alertIntervalMs,
-      overrides,
-      alertmanagers: alertmanagers.map((receiver) => ({ ...login, ...receiver })),
-      ...(webhook === undefined ? {} : { webhook: { receiver: webhook, key } }),
-      ...(runbooksUrl === undefined ? {} : { runbooksUrl }),
-      externalUrl: externalUrl ?? parts.listens,
-      settleMs: latenessMs + HOLD_MS + BUCKET_MS + commitIntervalMs + SEND_MS,
-      statePath: alertStatePath(parts.stateFolder, instance),
-      log,
-      metrics,
-      readMetric: (id) => metrics.samples(id),
+    const alerts = new TailAlerts(parts, planOf(options, parts));
+    await alerts.#begin();
+    return alerts;
+  }
+
+  /**
+   * Goes by other thresholds, receivers and secrets from now on; what fires, and what is still to be
+   * said, stays. A round that runs ends first, in the background.
+   *
+   * @throws InputError as checkAlertChoice(), and all stays as it was
+   */
+  reload(options: TailAlertsOptions): void {
+    const plan = planOf(options, this.#parts);
+    if (isDeepStrictEqual(plan, this.#plan)) return;
+    this.#plan = plan;
+    this.#changing = this.#changing.then(async () => {
+      const before = this.#loop;
+      await before?.stop();
+      this.#loop =
+        before === undefined || plan.intervalMs === 0 ? undefined : before.goOn(this.#options);
+      try {
+        await this.#begin();
+      } catch (error) {
+        if (!(error instanceof InputError)) throw error;
+        this.#parts.log.error('alerts are not evaluated', { error: error.message });
+      }
     });
-    loop.start();
-    return new TailAlerts(loop, parts.waiting);
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#plan.intervalMs === 0) return;
+    this.#loop ??= await AlertLoop.open(this.#parts.store, this.#options);
+    this.#loop.start();
+  }
+
+  get #options(): AlertLoopOptions {
+    const { stateFolder, metrics, log } = this.#parts;
+    const statePath = alertStatePath(stateFolder, this.#plan.instance);
+    return { ...this.#plan, statePath, log, metrics, readMetric: (id) => metrics.samples(id) };
   }
 
   /** A step was done that began at `beganMs`. @param isMore there may be more to read */
   stepped(isMore: boolean, beganMs: number): void {
     if (!isMore) this.#caughtUpMs = beganMs;
     // Of what waits for the store nothing can be asked.
-    if (this.#waiting() === 0) this.#loop?.stepped(this.#committed);
+    if (this.#parts.waiting() === 0) this.#loop?.stepped(this.#committed);
   }
 
   /** What was stepped through is on its way to the store. */
@@ -100,8 +123,28 @@ export class TailAlerts {
   }
 
   async stop(): Promise<void> {
+    await this.#changing;
     await this.#loop?.stop();
   }
+}
+
+/** @throws InputError as checkAlertChoice() */
+function planOf(options: TailAlertsOptions, { listens }: TailAlertsParts): Plan {
+  const { instance, latenessMs, commitIntervalMs, alertIntervalMs } = options;
+  const { webhook, alertmanagers, overrides, runbooksUrl, externalUrl } = parseAlertChoice(options);
+  const secret = readSecret(options, process.env);
+  const login = readLogin(options);
+  const key = secret === undefined ? undefined : signingKey(secret);
+  return {
+    instance,
+    intervalMs: alertIntervalMs,
+    overrides,
+    alertmanagers: alertmanagers.map((receiver) => ({ ...login, ...receiver })),
+    ...(webhook === undefined ? {} : { webhook: { receiver: webhook, key } }),
+    ...(runbooksUrl === undefined ? {} : { runbooksUrl }),
+    externalUrl: externalUrl ?? listens,
+    settleMs: latenessMs + HOLD_MS + BUCKET_MS + commitIntervalMs + SEND_MS,
+  };
 }
 
 function readSecret(choice: AlertChoice, env: NodeJS.ProcessEnv): string | undefined {

@@ -45,9 +45,16 @@ export class TailHttp {
   readonly server: HttpServer;
   readonly #offered: OfferedStore | undefined;
 
-  private constructor(server: HttpServer, offered: OfferedStore | undefined) {
+  readonly #log: TailHttpParts['log'];
+
+  private constructor(
+    server: HttpServer,
+    offered: OfferedStore | undefined,
+    log: TailHttpParts['log'],
+  ) {
     this.server = server;
     this.#offered = offered;
+    this.#log = log;
   }
 
   /** @throws InputError as checkHttpChoice(), 74 when an address cannot be listened on */
@@ -72,26 +79,41 @@ export class TailHttp {
       ...{ address, port, url: server.url },
       ...(clickhouse === undefined ? {} : { clickhouse }),
     });
-    if (server.isOpenToNetwork) {
-      log.warn(
-        'everybody who reaches this address can read it: --http-token-file asks for a login',
-        {
-          address,
-        },
-      );
-    }
-    return new TailHttp(server, offered);
+    const http = new TailHttp(server, offered, log);
+    http.#warnIfOpen();
+    return http;
   }
 
-  /** Takes up changed files of logins and TLS. @throws InputError, and all stays as it was */
-  reload(): void {
-    this.server.reload();
-    this.#offered?.reload();
+  /**
+   * Takes up changed files of logins and TLS.
+   *
+   * @param choice other files than before, of the same addresses
+   * @throws InputError, and all stays as it was
+   */
+  reload(choice: TailHttpChoice): void {
+    checkHttpChoice(choice);
+    const { httpTokenFile, httpBasicFile, tlsCert, tlsKey } = choice;
+    this.server.reload({
+      ...(httpTokenFile === undefined ? {} : { httpTokenFile }),
+      ...(httpBasicFile === undefined ? {} : { httpBasicFile }),
+      ...(tlsCert === undefined ? {} : { tlsCert }),
+      ...(tlsKey === undefined ? {} : { tlsKey }),
+    });
+    this.#offered?.reload(choice);
+    this.#warnIfOpen();
   }
 
   /** Before the store is closed. */
   async close(): Promise<void> {
     await Promise.all([this.server.close(), this.#offered?.close()]);
+  }
+
+  #warnIfOpen(): void {
+    if (!this.server.isOpenToNetwork) return;
+    this.#log.warn(
+      'everybody who reaches this address can read it: --http-token-file asks for a login',
+      { address: this.server.address.address },
+    );
   }
 }
 

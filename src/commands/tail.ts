@@ -13,6 +13,7 @@ import type { AlertChoice } from '../alerting/alert-options.js';
 import { TailMetrics } from '../metrics/tail-metrics.js';
 import { JsonLog } from '../daemon/json-log.js';
 import { LiveInputs } from '../daemon/live-inputs.js';
+import type { ReloadResult } from '../daemon/reload.js';
 import { findTailLogs } from '../daemon/tail-logs.js';
 import { TailStore } from '../daemon/tail-store.js';
 import { EXIT, type ExitCode } from '../errors.js';
@@ -136,7 +137,7 @@ export async function tailCommand(
     folder: options.store ?? DEFAULT_STORE,
     isReady: () => hasBegun && !tailStore.isAway,
     metrics: async () => {
-      metrics.spool(spool.waitingBytes, options.spoolMaxBytes, spool.isFull, !tailStore.isAway);
+      metrics.spool(spool.waitingBytes, spool.maxBytes, spool.isFull, !tailStore.isAway);
       return { type: metrics.contentType, text: await metrics.text() };
     },
     log,
@@ -159,7 +160,7 @@ export async function tailCommand(
         onLate: () => metrics.add('lateRequests', {}, 1),
         inputs,
         onReload: (result, current) => {
-          metrics.reloaded(result, Date.now() / 1000);
+          metrics.reloaded('nginx.conf', result, Date.now() / 1000);
           metrics.know(...zonesOf(current));
         },
       },
@@ -185,12 +186,13 @@ export async function tailCommand(
         continue;
       }
       if (signals.takeHangUp()) {
-        const onRefused = (): void => {
-          metrics.reloaded('refused', Date.now() / 1000);
+        const onRead = (result: ReloadResult): void => {
+          metrics.reloaded('limitlens.yaml', result, Date.now() / 1000);
         };
-        settings = await hangUp(settings, { site, http, log, onRefused });
+        settings = await hangUp(settings, { site, http, alerts, log, onRead });
+        spool.resize(settings.options.spoolMaxBytes);
       }
-      if (!options.poll) waker.watch(site.tailer.folders);
+      if (!settings.options.poll) waker.watch(site.tailer.folders);
       const beganMs = Date.now();
       const isMore = await site.tailer.step();
       alerts.stepped(isMore, beganMs);

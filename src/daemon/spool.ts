@@ -56,7 +56,7 @@ type Part = 'rows' | 'state' | 'place';
 
 export class Spool {
   readonly #folder: DurableFolder;
-  readonly #maxBytes: number;
+  #maxBytes: number;
   readonly #unlock: () => void;
   /** Sizes of the files that are there, by sequence. */
   readonly #sizes = new Map<number, Map<Part, number>>();
@@ -114,8 +114,18 @@ export class Spool {
     return bytes;
   }
 
+  get maxBytes(): number {
+    return this.#maxBytes;
+  }
+
   get isFull(): boolean {
     return this.#bytes >= this.#maxBytes && this.first !== undefined;
+  }
+
+  /** Another bound; what is there already stays. */
+  resize(maxBytes: number): void {
+    this.#maxBytes = maxBytes;
+    this.#changed();
   }
 
   /** Puts a record at the end; when it returns, the record survives any crash. */

@@ -56,6 +56,9 @@ export class HttpServer {
   readonly #routes: Route[];
   readonly #closing = new AbortController();
   readonly #isLoopback: boolean;
+  readonly #isTls: boolean;
+  /** Of logins and TLS. */
+  #files: AccessChoice & TlsChoice;
   #access: Access;
 
   private constructor(
@@ -66,8 +69,10 @@ export class HttpServer {
   ) {
     this.#server = server;
     this.#options = options;
+    this.#files = options;
     this.#routes = [...options.routes];
     this.#access = access;
+    this.#isTls = isTls;
     this.address = server.address() as AddressInfo;
     this.url = urlOf(isTls ? 'https' : 'http', this.address.address, this.address.port);
     this.#isLoopback = isLoopback(this.address.address);
@@ -107,11 +112,17 @@ export class HttpServer {
     this.#routes.push(...routes);
   }
 
-  /** Takes up changed files of logins and TLS. @throws InputError, and all stays as it was */
-  reload(): void {
-    const access = readAccess(this.#options, this.#options.env ?? process.env);
-    const tls = readTls(this.#options);
-    if (tls !== undefined) (this.#server as HttpsServer).setSecureContext(tls);
+  /**
+   * Takes up changed files of logins and TLS.
+   *
+   * @param choice other files than before; whether it speaks TLS at all can't change
+   * @throws InputError, and all stays as it was
+   */
+  reload(choice: AccessChoice & TlsChoice = this.#files): void {
+    const access = readAccess(choice, this.#options.env ?? process.env);
+    const tls = readTls(choice);
+    if (this.#isTls && tls !== undefined) (this.#server as HttpsServer).setSecureContext(tls);
+    this.#files = choice;
     this.#access = access;
   }
 

@@ -80,6 +80,7 @@ export class TailMetrics {
   readonly #reasons = new Set<string>();
   readonly #totals = new Map<string, number>();
   readonly #sources = new Set<string>();
+  readonly #refused = new Set<string>();
   readonly #agreement = new Map<string, { logged: number; explained: number }>();
 
   readonly #insertDuration = new Histogram({
@@ -130,10 +131,21 @@ export class TailMetrics {
     }
   }
 
-  /** An attempt to take up another configuration. @param nowS epoch seconds */
-  reloaded(result: 'taken' | 'unchanged' | 'refused', nowS: number): void {
+  /**
+   * An attempt to take up another configuration. Successful is the last reload only where no file was
+   * refused.
+   *
+   * @param nowS epoch seconds
+   */
+  reloaded(
+    file: 'nginx.conf' | 'limitlens.yaml',
+    result: 'taken' | 'unchanged' | 'refused',
+    nowS: number,
+  ): void {
     this.#add('configReloads', { result }, 1);
-    this.#set('configReloadSuccessful', {}, result === 'refused' ? 0 : 1);
+    if (result === 'refused') this.#refused.add(file);
+    else this.#refused.delete(file);
+    this.#set('configReloadSuccessful', {}, this.#refused.size > 0 ? 0 : 1);
     if (result !== 'refused') this.#set('configReloadTime', {}, nowS);
   }
 
