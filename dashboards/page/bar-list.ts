@@ -26,7 +26,7 @@ export function barList({ panel, answer, linkOf }: BarListOptions): HTMLElement 
   const bars = answer.rows.map((row, n) => {
     const name = String(row[0]);
     const link = linkOf(name);
-    const label = element('bdi', {}, [visible(name) || '(empty)']);
+    const label = element('bdi', { title: visible(name) }, [visible(name) || '(empty)']);
     const segments = drawn.map(({ name: part, at, colour, unit }) => {
       const value = Number(row[at]);
       const segment = element('span', { title: `${part}: ${formatNumber(value, unit)}` });

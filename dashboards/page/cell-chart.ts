@@ -2,7 +2,7 @@
  * Cells over time: a heat map (a row per column of the panel) or states (a row per series).
  */
 import type { Unit } from '../catalogue/panel.js';
-import { ChartFrame, type TooltipLine, type UPlot } from './chart-frame.js';
+import { ChartFrame, FONT, type TooltipLine, type UPlot } from './chart-frame.js';
 import { cssColour, stateColourName } from './colours.js';
 import { element } from './elements.js';
 import { formatNumber } from './units.js';
@@ -22,7 +22,13 @@ export interface CellChartOptions {
   readonly onPick: (series: Series, seconds: number) => void;
 }
 
-const LONGEST_NAME = 18;
+const LONGEST_NAME = 26;
+const ROW_PX = 13;
+const AROUND_PX = 50;
+const LEAST_HEIGHT_PX = 220;
+const MOST_HEIGHT_PX = 620;
+/** Cells that are lower touch: a gap would be as high as they are. */
+const LEAST_APART_PX = 6;
 
 export class CellChart {
   readonly #options: CellChartOptions;
@@ -39,14 +45,21 @@ export class CellChart {
     this.#most = Math.max(1, ...data.series.flatMap(({ values }) => values.map(Number)));
     const canvas = element('div', { class: 'canvas' });
     host.append(canvas, this.#legend());
+    const wantedPx = AROUND_PX + ROW_PX * series.length;
+    const heightPx = Math.min(MOST_HEIGHT_PX, Math.max(LEAST_HEIGHT_PX, wantedPx));
     this.#frame = new ChartFrame({
       host: canvas,
+      heightPx,
+      stepMs: options.stepMs,
       fromMs: Math.min(options.fromMs, (data.times[0] ?? Infinity) * 1000),
       toMs: options.toMs,
       marks: options.marks,
       series: [{ show: false }],
       data: [[...data.times], data.times.map(() => null)],
-      y: rowAxis(data.series.map(({ column, group }) => group ?? column)),
+      y: rowAxis(
+        data.series.map(({ column, group }) => group ?? column),
+        (heightPx - AROUND_PX) / ROW_PX,
+      ),
       draw: (chart) => this.#drawCells(chart),
       tooltip: (at, y) => this.#tooltip(at, y),
       onZoom: options.onZoom,
@@ -72,6 +85,7 @@ export class CellChart {
     for (const [row, { values }] of data.series.entries()) {
       const top = chart.valToPos(row + 1, 'y', true);
       const height = chart.valToPos(row, 'y', true) - top;
+      const gap = height < LEAST_APART_PX ? 0 : 1;
       for (const [at, value] of values.entries()) {
         const colour = value === null ? null : this.#colourOf(value);
         if (colour === null) continue;
@@ -79,7 +93,7 @@ export class CellChart {
         const right = chart.valToPos(data.times[at]! + stepMs / 1000, 'x', true);
         ctx.globalAlpha = colour.alpha;
         ctx.fillStyle = colour.css;
-        ctx.fillRect(left, top + 1, Math.max(1, right - left), Math.max(1, height - 2));
+        ctx.fillRect(left, top + gap, Math.max(1, right - left), height - 2 * gap);
       }
     }
     ctx.restore();
@@ -103,7 +117,7 @@ export class CellChart {
     if (series === undefined || value == null) return [];
     const said = stateText(panel, value) ?? formatNumber(value, panel.unit);
     const colour = this.#colourOf(value)?.css ?? 'transparent';
-    return [{ colour, text: `${series.group ?? series.column}: ${said}` }];
+    return [{ colour, name: series.group ?? series.column, value: said }];
   }
 
   #legend(): HTMLElement {
@@ -133,13 +147,20 @@ export function stateText(panel: PanelInfo, value: number): string | undefined {
   return panel.states?.findLast((state) => value >= state.value)?.text;
 }
 
-/** One unit of height for each row, its name in the middle; where there are many, some names. */
-function rowAxis(names: readonly string[]): { scale: UPlot.Scale; axis: UPlot.Axis } {
-  const every = Math.ceil(names.length / 12);
+/**
+ * One unit of height for each row, its name in the middle.
+ *
+ * @param mostNames that there is room for; with more rows, some have a name
+ */
+function rowAxis(
+  names: readonly string[],
+  mostNames: number,
+): { scale: UPlot.Scale; axis: UPlot.Axis } {
+  const every = Math.ceil(names.length / Math.max(1, Math.floor(mostNames)));
   return {
     scale: { range: () => [0, Math.max(1, names.length)] },
     axis: {
-      size: 110,
+      size: (chart, labels) => widthOf(chart, labels ?? []),
       splits: () => names.flatMap((_, row) => (row % every === 0 ? [row + 0.5] : [])),
       values: (_, splits) => splits.map((at) => shortName(names[Math.floor(at)] ?? '')),
       grid: { show: false },
@@ -148,7 +169,18 @@ function rowAxis(names: readonly string[]): { scale: UPlot.Scale; axis: UPlot.Ax
   };
 }
 
+/** Room for the longest name, and no more. */
+function widthOf({ ctx }: UPlot, labels: readonly string[]): number {
+  ctx.save();
+  ctx.font = FONT;
+  const widths = labels.map((label) => ctx.measureText(label).width);
+  ctx.restore();
+  return Math.ceil(Math.max(24, ...widths) + 14);
+}
+
+/** Names of one place begin alike, and those of one zone end alike: the middle is left out. */
 function shortName(name: string): string {
-  const text = visible(name);
-  return text.length <= LONGEST_NAME ? text : `${text.slice(0, LONGEST_NAME - 1)}…`;
+  const text = visible(name) || '(empty)';
+  const half = LONGEST_NAME / 2;
+  return text.length <= LONGEST_NAME ? text : `${text.slice(0, half - 2)}…${text.slice(-half - 1)}`;
 }

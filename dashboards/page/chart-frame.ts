@@ -21,6 +21,10 @@ declare global {
 }
 
 const HEIGHT_PX = 220;
+export const FONT = '12px system-ui, sans-serif';
+/** So near to a mark, the pointer is on it. */
+const MARK_REACH_PX = 5;
+const MOST_MARKS_TOLD = 4;
 const DAY = '\n{YYYY}-{MM}-{DD}';
 const MINUTE = `${DAY} {HH}:{mm}`;
 /**
@@ -41,13 +45,17 @@ const LEAST_DRAG_PX = 6;
 
 export interface TooltipLine {
   readonly colour: string;
-  readonly text: string;
+  readonly name: string;
+  readonly value: string;
 }
 
 export interface FrameOptions {
   readonly host: HTMLElement;
   readonly fromMs: number;
   readonly toMs: number;
+  /** How long what is drawn at a place of the grid lasts. */
+  readonly stepMs: number;
+  readonly heightPx?: number;
   readonly marks: readonly Mark[];
   readonly series: readonly UPlot.Series[];
   readonly data: UPlot.AlignedData;
@@ -73,9 +81,13 @@ export class ChartFrame {
     this.#chart.over.append(this.#tooltip);
     this.#chart.over.addEventListener('mouseleave', () => (this.#tooltip.hidden = true));
     this.#resize = new ResizeObserver(() => {
-      this.#chart.setSize({ width: Math.max(80, host.clientWidth), height: HEIGHT_PX });
+      this.#chart.setSize({ width: Math.max(80, host.clientWidth), height: this.#heightPx });
     });
     this.#resize.observe(host);
+  }
+
+  get #heightPx(): number {
+    return this.#options.heightPx ?? HEIGHT_PX;
   }
 
   setData(data: UPlot.AlignedData): void {
@@ -94,13 +106,13 @@ export class ChartFrame {
     const line = { stroke: cssColour('--grid'), width: 1 };
     const axis: UPlot.Axis = {
       stroke: cssColour('--muted'),
-      font: '12px system-ui, sans-serif',
+      font: FONT,
       grid: line,
       ticks: line,
     };
     return {
       width: Math.max(80, host.clientWidth),
-      height: HEIGHT_PX,
+      height: this.#heightPx,
       legend: { show: false },
       tzDate: (seconds) => window.uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: { x: { time: true, range: () => [fromMs / 1000, toMs / 1000] }, y: y.scale },
@@ -130,10 +142,15 @@ export class ChartFrame {
     ctx.save();
     ctx.setLineDash([4, 4]);
     ctx.lineWidth = 1;
+    const drawn = new Set<string>();
     for (const { id, fromMs } of this.#options.marks) {
       const x = Math.round(chart.valToPos(fromMs / 1000, 'x', true));
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      ctx.strokeStyle = cssColour(id === 'findings' ? '--rejected' : '--delayed');
+      const colour = markColourName(id);
+      // Hundreds at one place are one line.
+      if (drawn.has(`${colour} ${x}`)) continue;
+      drawn.add(`${colour} ${x}`);
+      ctx.strokeStyle = cssColour(colour);
       ctx.beginPath();
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
@@ -142,24 +159,48 @@ export class ChartFrame {
     ctx.restore();
   }
 
+  /** The place of the grid whose step lasts at this distance from the left; undefined beside all. */
+  #placeAt(chart: UPlot, leftPx: number): number | undefined {
+    const seconds = chart.posToVal(leftPx, 'x');
+    const times = chart.data[0];
+    const at = times.findLastIndex((time) => time <= seconds);
+    const isIn = at >= 0 && seconds < times[at]! + this.#options.stepMs / 1000;
+    return isIn ? at : undefined;
+  }
+
   #showTooltip(chart: UPlot): void {
-    const { idx, left = -1, top = -1 } = chart.cursor;
-    const time = idx == null ? undefined : chart.data[0][idx];
-    const isOver = time !== undefined && left >= 0 && top >= 0;
-    const lines = isOver ? this.#options.tooltip(idx!, chart.posToVal(top, 'y')) : [];
-    this.#tooltip.hidden = lines.length === 0;
-    if (lines.length === 0) return;
+    const { left = -1, top = -1 } = chart.cursor;
+    const isOver = left >= 0 && top >= 0;
+    const at = isOver ? this.#placeAt(chart, left) : undefined;
+    const lines = at === undefined ? [] : this.#options.tooltip(at, chart.posToVal(top, 'y'));
+    const marks = isOver ? this.#marksAt(chart, left) : [];
+    this.#tooltip.hidden = lines.length + marks.length === 0;
+    if (this.#tooltip.hidden) return;
+    const time = lines.length === 0 ? null : formatTime(chart.data[0][at!]! * 1000);
     this.#tooltip.replaceChildren(
-      element('p', {}, [formatTime(time! * 1000)]),
-      ...lines.map(({ colour, text }) => {
+      element('p', {}, [time]),
+      ...lines.map(({ colour, name, value }) => {
         const swatch = element('span', { class: 'swatch' });
         swatch.style.background = colour;
-        return element('p', {}, [swatch, visible(text)]);
+        const label = element('bdi', { class: 'name' }, [visible(name) || '(empty)']);
+        return element('p', {}, [swatch, label, element('b', {}, [value])]);
+      }),
+      ...marks.map((mark) => {
+        const text = `${formatTime(mark.fromMs)} ${visible(mark.text)} (${visible(mark.tags)})`;
+        return element('p', { class: 'mark' }, [element('bdi', {}, [text])]);
       }),
     );
     const isRight = left > chart.over.clientWidth / 2;
     this.#tooltip.style.left = isRight ? '' : `${left + 12}px`;
     this.#tooltip.style.right = isRight ? `${chart.over.clientWidth - left + 12}px` : '';
+  }
+
+  #marksAt(chart: UPlot, leftPx: number): readonly Mark[] {
+    return this.#options.marks
+      .filter(
+        ({ fromMs }) => Math.abs(chart.valToPos(fromMs / 1000, 'x') - leftPx) <= MARK_REACH_PX,
+      )
+      .slice(0, MOST_MARKS_TOLD);
   }
 
   #select(chart: UPlot): void {
@@ -173,11 +214,22 @@ export class ChartFrame {
 
   #listenForClicks(chart: UPlot): void {
     let downAt = 0;
+    let tapped: number | undefined;
     chart.over.addEventListener('mousedown', (event) => (downAt = event.clientX));
     chart.over.addEventListener('click', (event) => {
-      const { idx, top = -1 } = chart.cursor;
-      if (idx == null || top < 0 || Math.abs(event.clientX - downAt) >= LEAST_DRAG_PX) return;
-      this.#options.onPick(idx, chart.posToVal(top, 'y'));
+      const { left = -1, top = -1 } = chart.cursor;
+      if (left < 0 || top < 0 || Math.abs(event.clientX - downAt) >= LEAST_DRAG_PX) return;
+      const at = this.#placeAt(chart, left);
+      // A finger can't point first: its first tap shows the numbers, the second leads on.
+      const isFirstTap = (event as PointerEvent).pointerType === 'touch' && at !== tapped;
+      tapped = at;
+      if (at === undefined || isFirstTap) return;
+      this.#options.onPick(at, chart.posToVal(top, 'y'));
     });
   }
+}
+
+/** Of the style sheet. @param id of the annotation */
+export function markColourName(id: string): string {
+  return id === 'findings' ? '--mark-finding' : '--mark';
 }

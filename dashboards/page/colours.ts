@@ -41,6 +41,13 @@ export function colourName(name: string, at: number): string {
   return meant === undefined ? `--series-${at % TURNS}` : `--${meant}`;
 }
 
+/** Columns that are a limit's setting beside what is measured: drawn dashed. */
+const LEVELS = new Set(['burst', 'delay', 'capacity']);
+
+export function isLevel(column: string): boolean {
+  return LEVELS.has(column);
+}
+
 export function stateColourName(colour: Colour): string {
   return `--state-${colour}`;
 }

@@ -3,7 +3,7 @@
  */
 import { element } from './elements.js';
 import { stateText } from './cell-chart.js';
-import { formatCell, unitOf } from './units.js';
+import { formatCell, unitLabelOf, unitOf } from './units.js';
 import { visible } from './visible-text.js';
 import type { Cell, Column, PanelAnswer, PanelInfo } from './wire.js';
 
@@ -23,6 +23,8 @@ export interface TableOptions {
   readonly linkOf: (column: Column, row: Row) => { href: string; label: string | null } | null;
 }
 
+/** Of a longer text, the style sheet may cut the end off. */
+const LONGEST_SHORT_TEXT = 60;
 /** More rows are shown when asked for. */
 const MOST_ROWS = 100;
 
@@ -78,7 +80,10 @@ function head(options: TableOptions, redraw: () => void): HTMLElement {
       [...buttons].find((button) => button.dataset['sorts'] === id)?.focus();
     };
     const id = `${options.panel.id} ${name}`;
-    const button = element('button', { type: 'button', 'data-sorts': id }, [name], { click: sort });
+    const unit = type === 'number' ? unitLabelOf(unitOf(options.panel, name)) : null;
+    const title = unit === null ? null : `in ${unit}`;
+    const attributes = { type: 'button', 'data-sorts': id, title };
+    const button = element('button', attributes, [name], { click: sort });
     const state = isSorted ? direction : 'none';
     return element('th', { scope: 'col', class: type, 'aria-sort': state }, [button]);
   });
@@ -97,7 +102,8 @@ function bodyRows(options: TableOptions, rows: readonly Row[]): HTMLElement[] {
         // A name that turns the direction of text must not turn its neighbours'.
         const content = column.type === 'text' ? element('bdi', {}, [text]) : text;
         const attributes = { href: link?.href ?? '', 'aria-label': link?.label ?? null };
-        return element('td', { class: column.type }, [
+        const title = text.length > LONGEST_SHORT_TEXT ? text : null;
+        return element('td', { class: column.type, title }, [
           link === null ? content : element('a', attributes, [content]),
         ]);
       }),

@@ -2,7 +2,7 @@
  * The bar above the panels: time and variables. Every change is a new address.
  */
 import { byId, element } from './elements.js';
-import { inputTime, moved, PRESETS, timeOfInput, type Span } from './time-range.js';
+import { inputTime, moved, PRESETS, resolve, timeOfInput, type Span } from './time-range.js';
 import { withValues, type ViewState } from './url-state.js';
 import { pickerOf, type Picker } from './value-picker.js';
 import type { CatalogueAnswer, VariablesAnswer } from './wire.js';
@@ -15,11 +15,16 @@ export interface FiltersShown {
   readonly options: VariablesAnswer['options'];
 }
 
+const WRONG_ID = 'wrong-time';
+const WRONG =
+  'Expected times in UTC like 2026-03-02 10:00:00, or now-15m, the first before the second.';
+
 export class Filters {
   readonly #navigate: (state: ViewState) => void;
   readonly #preset: HTMLSelectElement;
-  readonly #from = element('input', { type: 'datetime-local', step: 1 });
-  readonly #to = element('input', { type: 'datetime-local', step: 1 });
+  readonly #from = timeInput();
+  readonly #to = timeInput();
+  readonly #wrong = element('p', { class: 'wrong', id: WRONG_ID, role: 'alert' });
   readonly #pickers: ReadonlyMap<string, Picker>;
   #shown: FiltersShown | undefined;
 
@@ -55,6 +60,7 @@ export class Filters {
         element('label', {}, ['From ', this.#from]),
         element('label', {}, ['To ', this.#to]),
         element('span', { class: 'zone-note' }, ['UTC']),
+        this.#wrong,
       ]),
       ...[...this.#pickers.values()].map(({ node }) => node),
     );
@@ -69,6 +75,7 @@ export class Filters {
       [this.#from, span.fromMs],
       [this.#to, span.toMs],
     ] as const;
+    this.#sayWrong(false);
     for (const [input, ms] of inputs) {
       if (document.activeElement !== input) input.value = inputTime(ms);
     }
@@ -95,15 +102,37 @@ export class Filters {
   }
 
   #chooseOwn(): void {
-    const fromMs = timeOfInput(this.#from.value);
-    const toMs = timeOfInput(this.#to.value);
-    const isRange = fromMs !== undefined && toMs !== undefined && fromMs < toMs;
-    this.#to.setCustomValidity(isRange ? '' : 'Expected a time after the begin.');
-    if (isRange) this.#go({ fromMs, toMs });
+    const [from, to] = [timeText(this.#from.value), timeText(this.#to.value)];
+    const nowMs = Date.now();
+    const isRange = resolve(from ?? '', null, nowMs)! < resolve(to ?? '', null, nowMs)!;
+    this.#sayWrong(!isRange);
+    if (isRange) this.#navigate({ ...this.#shown!.state, from: from!, to: to! });
+  }
+
+  #sayWrong(isWrong: boolean): void {
+    this.#wrong.hidden = !isWrong;
+    // Filled when it appears, so that it is read out then.
+    this.#wrong.textContent = isWrong ? WRONG : '';
+    for (const input of [this.#from, this.#to]) input.setAttribute('aria-invalid', String(isWrong));
   }
 
   #go({ fromMs, toMs }: Span): void {
     const { state } = this.#shown!;
     this.#navigate({ ...state, from: String(fromMs), to: String(toMs) });
   }
+}
+
+function timeInput(): HTMLInputElement {
+  return element('input', {
+    ...{ type: 'text', size: 17, maxlength: 40, autocomplete: 'off', spellcheck: 'false' },
+    ...{ placeholder: 'now-15m', 'aria-describedby': WRONG_ID },
+  });
+}
+
+/** What was typed, as the address has it; undefined for what is no time. */
+function timeText(typed: string): string | undefined {
+  const text = typed.trim();
+  if (/^now(?:-\d{1,6}[smhd])?$/.test(text)) return text;
+  const ms = timeOfInput(text);
+  return ms === undefined ? undefined : String(ms);
 }

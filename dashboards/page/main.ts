@@ -5,7 +5,7 @@
 import { ask } from './api-client.js';
 import { byId, element } from './elements.js';
 import { listen } from './live-feed.js';
-import { currentTheme, nextTheme, onSystemChange } from './theme.js';
+import { currentTheme, nextTheme, onPrint, onSystemChange } from './theme.js';
 import { addressOf, parseState, type ViewState } from './url-state.js';
 import { View } from './view.js';
 import type { CatalogueAnswer } from './wire.js';
@@ -26,8 +26,12 @@ async function start(): Promise<void> {
   }
 
   function go(address: string): void {
-    if (new URL(address, location.href).href === location.href) return;
+    const target = new URL(address, location.href);
+    if (target.href === location.href) return;
+    const isOther = target.pathname !== location.pathname;
     history.pushState(null, '', address);
+    // Another dashboard is read from its begin; another time of the same one where one was.
+    if (isOther) scrollTo(0, 0);
     show();
   }
 
@@ -74,6 +78,7 @@ function showTheme(view: View): void {
     view.redraw();
   });
   onSystemChange(() => view.redraw());
+  onPrint(() => view.redraw());
 }
 
 function follow(view: View): void {

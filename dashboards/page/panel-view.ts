@@ -10,10 +10,11 @@ import { CellChart } from './cell-chart.js';
 import { dataTable, type Row, type Sorting } from './data-table.js';
 import type { DrillDowns } from './drill-down.js';
 import { element } from './elements.js';
+import { failure } from './failure.js';
 import { largest, MOST_CELL_ROWS, MOST_SERIES, seriesOf, type Series } from './series-data.js';
 import { statList } from './stat-list.js';
 import { TimeChart } from './time-chart.js';
-import { formatTime } from './units.js';
+import { formatNumber, formatTime } from './units.js';
 import type { Column, Mark, PanelAnswer, PanelInfo } from './wire.js';
 
 /** What a panel is about at the moment. */
@@ -38,7 +39,7 @@ export class PanelView {
   readonly #panel: PanelInfo;
   /** Path of the API that has its rows. */
   readonly #path: string;
-  readonly #content = element('div', { class: 'content' });
+  readonly #content: HTMLElement;
   readonly #note = element('p', { class: 'note' });
   readonly #downloads = element('p', { class: 'downloads' });
   readonly #tableHost = element('div');
@@ -55,11 +56,14 @@ export class PanelView {
   constructor(panel: PanelInfo, path = `panel/${panel.id}`) {
     this.#panel = panel;
     this.#path = path;
+    this.#content = element('div', { class: 'content', 'data-kind': panel.kind });
     const isChart = panel.kind !== 'table' && panel.kind !== 'stat';
     this.#asTable = isChart ? this.#tableDetails() : null;
     const why = [
       panel.why,
-      ...(panel.thresholds ?? []).map(({ value, why: t }) => `${value}: ${t}.`),
+      ...(panel.thresholds ?? []).map(
+        ({ value, why: reason }) => `From ${formatNumber(value, panel.unit)}: ${reason}.`,
+      ),
     ];
     const titleId = `title-${panel.id}`;
     this.node = element(
@@ -136,14 +140,15 @@ export class PanelView {
       this.#draw(answer);
     } catch (error) {
       if (asking.signal.aborted) return;
-      const text = error instanceof ApiError ? error.message : 'This could not be drawn.';
-      this.#replace({
-        node: element('p', { class: 'failure', role: 'alert' }, [text]),
-        destroy() {},
-      });
+      this.#answer = undefined;
+      this.#tableHost.replaceChildren();
+      this.#note.textContent = '';
+      const node = failure(error, () => void this.#load());
+      this.#replace({ node, destroy() {} });
       if (!(error instanceof ApiError)) throw error;
+    } finally {
+      if (!asking.signal.aborted) this.node.setAttribute('aria-busy', 'false');
     }
-    this.node.setAttribute('aria-busy', 'false');
   }
 
   #draw(answer: PanelAnswer): void {
@@ -162,6 +167,7 @@ export class PanelView {
   }
 
   #replace(drawn: Drawn): void {
+    this.node.dataset['drawn'] = 'true';
     this.#drawn?.destroy();
     this.#drawn = drawn;
     this.#content.replaceChildren(drawn.node);
@@ -199,7 +205,7 @@ export class PanelView {
       const address = drill.ofSeries(panel, series, { seconds, stepMs });
       if (address !== null) navigate(address);
     };
-    const common = { host, panel, data, fromMs, toMs, marks, onPick, onZoom: zoom };
+    const common = { host, panel, data, fromMs, toMs, stepMs, marks, onPick, onZoom: zoom };
     const chart =
       panel.kind === 'timeseries'
         ? new TimeChart({
@@ -207,7 +213,7 @@ export class PanelView {
             hidden: this.#hidden,
             linkOf: (series) => drill.ofSeries(panel, series),
           })
-        : new CellChart({ ...common, stepMs });
+        : new CellChart(common);
     const canvas = host.querySelector('.canvas');
     canvas?.setAttribute('role', 'img');
     const times = `${formatTime(fromMs)} to ${formatTime(toMs)} UTC`;

@@ -35,6 +35,18 @@ export function onSystemChange(changed: () => void): void {
   });
 }
 
+/** Paper is white. Calls when the scheme has changed for it, and when it is as before. */
+export function onPrint(changed: () => void): void {
+  addEventListener('beforeprint', () => {
+    document.documentElement.dataset['scheme'] = 'light';
+    changed();
+  });
+  addEventListener('afterprint', () => {
+    apply(currentTheme());
+    changed();
+  });
+}
+
 function apply(theme: Theme): void {
   const isDark = theme === 'dark' || (theme === 'system' && systemIsDark.matches);
   const { dataset } = document.documentElement;

@@ -3,14 +3,16 @@
  */
 import type { Unit } from '../catalogue/panel.js';
 import { ChartFrame, type TooltipLine, type UPlot } from './chart-frame.js';
-import { colourName, cssColour } from './colours.js';
+import { colourName, cssColour, isLevel, stateColourName } from './colours.js';
 import { element } from './elements.js';
 import { stacked, type Series, type SeriesData } from './series-data.js';
-import { formatNumber, formatTick } from './units.js';
+import { formatNumber, formatTick, unitLabelOf } from './units.js';
 import { visible } from './visible-text.js';
 import type { Mark, PanelInfo } from './wire.js';
 
 const MOST_TOOLTIP_LINES = 12;
+/** More bars leave no room for gaps between them. */
+const MOST_BARS_APART = 60;
 
 export interface TimeChartOptions {
   readonly host: HTMLElement;
@@ -18,6 +20,7 @@ export interface TimeChartOptions {
   readonly data: SeriesData;
   readonly fromMs: number;
   readonly toMs: number;
+  readonly stepMs: number;
   readonly marks: readonly Mark[];
   /** Names of series that are switched off; changed here, and kept by the caller. */
   readonly hidden: Set<string>;
@@ -36,13 +39,20 @@ export class TimeChart {
   constructor(options: TimeChartOptions) {
     this.#options = options;
     const { panel, data, host } = options;
-    this.#colours = data.series.map(({ name, column }, at) =>
-      cssColour(colourName(panel.isNamedBySeries === true ? name : column, at)),
-    );
+    this.#colours = data.series.map(({ name, column }, at) => {
+      // All others together are no series of their own.
+      if (column === '') return cssColour('--unknown');
+      return cssColour(colourName(panel.isNamedBySeries === true ? name : column, at));
+    });
     const canvas = element('div', { class: 'canvas' });
-    host.append(canvas, this.#legend());
+    host.append(
+      ...[unitLabel(panel.unit), canvas, this.#legend(), this.#thresholdList()].filter(
+        (part) => part !== null,
+      ),
+    );
     this.#frame = new ChartFrame({
       host: canvas,
+      stepMs: options.stepMs,
       fromMs: Math.min(options.fromMs, (data.times[0] ?? Infinity) * 1000),
       toMs: options.toMs,
       marks: options.marks,
@@ -70,10 +80,17 @@ export class TimeChart {
 
   /** uPlot draws in order: the tallest pile first, so that those within it stay to be seen. */
   #series(): UPlot.Series[] {
+    const { data, stepMs } = this.#options;
+    const isDense = data.times.length > MOST_BARS_APART;
     const made = this.#colours.map((colour, at): UPlot.Series => {
-      if (!this.#isStacked) return { stroke: colour, width: 2, points: { size: 5, fill: colour } };
-      const paths = window.uPlot.paths.bars!({ align: 1, size: [1, Infinity], gap: 1 });
-      return { fill: colour, width: 0, paths, points: { show: false }, label: String(at) };
+      const points = { show: false };
+      if (!this.#isStacked) {
+        const dash = isLevel(data.series[at]!.column) ? { dash: [6, 4] } : {};
+        return { stroke: colour, width: 2, points, paths: stepPaths(stepMs / 1000), ...dash };
+      }
+      const gap = isDense ? 0 : 1;
+      const paths = window.uPlot.paths.bars!({ align: 1, size: [1, Infinity], gap });
+      return { fill: colour, width: 0, paths, points, label: String(at) };
     });
     return this.#isStacked ? made.reverse() : made;
   }
@@ -94,8 +111,11 @@ export class TimeChart {
       swatch.style.background = this.#colours[at]!;
       const button = element(
         'button',
-        { type: 'button', 'aria-pressed': String(this.#isShown(at)), title: 'Show or hide' },
-        [swatch, element('bdi', {}, [visible(series.name) || '(empty)'])],
+        {
+          ...{ type: 'button', 'aria-pressed': String(this.#isShown(at)) },
+          title: `Show or hide ${visible(series.name)}`,
+        },
+        [swatch, element('bdi', { class: 'name' }, [visible(series.name) || '(empty)'])],
         { click: () => this.#toggle(at, button) },
       );
       const link = linkOf(series);
@@ -123,11 +143,13 @@ export class TimeChart {
     const lines = data.series.flatMap(({ name, values }, which) => {
       const value = values[at];
       if (value == null || !this.#isShown(which)) return [];
-      const text = `${name}: ${formatNumber(value, panel.unit)}`;
-      return [{ colour: this.#colours[which]!, text, value }];
+      if (value === 0 && this.#isStacked) return [];
+      return [{ colour: this.#colours[which]!, name, number: value }];
     });
-    const shown = lines.filter(({ value }) => value !== 0 || !this.#isStacked);
-    return shown.toSorted((a, b) => b.value - a.value).slice(0, MOST_TOOLTIP_LINES);
+    return lines
+      .toSorted((a, b) => b.number - a.number)
+      .slice(0, MOST_TOOLTIP_LINES)
+      .map(({ number, ...line }) => ({ ...line, value: formatNumber(number, panel.unit) }));
   }
 
   /** The series that was clicked on: the one at this height of a pile, or the nearest line. */
@@ -147,15 +169,57 @@ export class TimeChart {
     if (best !== undefined && time !== undefined) onPick(data.series[best.which]!, time);
   }
 
+  #thresholdList(): HTMLElement | null {
+    const { thresholds = [], unit } = this.#options.panel;
+    if (thresholds.length === 0) return null;
+    const items = thresholds.map(({ value, colour, why }) => {
+      const line = element('span', { class: 'rule' });
+      line.style.background = cssColour(stateColourName(colour));
+      return element('li', { title: why }, [line, `from ${formatNumber(value, unit)}`]);
+    });
+    return element('ul', { class: 'thresholds' }, items);
+  }
+
   #drawThresholds(chart: UPlot): void {
     const { ctx, bbox } = chart;
     for (const { value, colour } of this.#options.panel.thresholds ?? []) {
       const y = Math.round(chart.valToPos(value, 'y', true));
       if (y < bbox.top || y > bbox.top + bbox.height) continue;
-      ctx.fillStyle = cssColour(`--state-${colour}`);
-      ctx.fillRect(bbox.left, y, bbox.width, 1);
+      ctx.fillStyle = cssColour(stateColourName(colour));
+      ctx.fillRect(bbox.left, y, bbox.width, 2);
     }
   }
+}
+
+/** A value holds for its whole step, so that one that stands alone is seen as well. */
+function stepPaths(stepSeconds: number): UPlot.Series.PathBuilder {
+  return (chart, which, first, last) => {
+    const stroke = new Path2D();
+    const [times] = chart.data;
+    const values = chart.data[which]!;
+    let isDrawing = false;
+    for (let at = first; at <= last; at++) {
+      const value = values[at];
+      if (value == null) {
+        isDrawing = false;
+        continue;
+      }
+      const y = Math.round(chart.valToPos(value, 'y', true));
+      const end = Math.min(times[at + 1] ?? Infinity, times[at]! + stepSeconds);
+      const left = chart.valToPos(times[at]!, 'x', true);
+      if (isDrawing) stroke.lineTo(left, y);
+      else stroke.moveTo(left, y);
+      stroke.lineTo(chart.valToPos(end, 'x', true), y);
+      isDrawing = true;
+    }
+    return { stroke };
+  };
+}
+
+/** What the axis counts, where its numbers do not say so themselves. */
+function unitLabel(unit: Unit): HTMLElement | null {
+  const text = unitLabelOf(unit);
+  return text === null ? null : element('p', { class: 'unit' }, [text]);
 }
 
 /** From 0 to what fits; a chart of nothing but zeros has some height all the same. */

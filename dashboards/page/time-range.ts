@@ -45,6 +45,16 @@ export function resolve(text: string, span: Span | null, nowMs: number): number 
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
+/** What two times mean now; one that is none is now. */
+export function spanOf(
+  { from, to }: { readonly from: string | null; readonly to: string | null },
+  span: Span | null,
+  nowMs: number,
+): Span {
+  const [fromMs, toMs] = [from, to].map((text) => resolve(text ?? '', span, nowMs) ?? nowMs);
+  return { fromMs: fromMs!, toMs: toMs! };
+}
+
 /** The same length, earlier (-1) or later (1) by half of it; or twice as long (0). */
 export function moved({ fromMs, toMs }: Span, direction: -1 | 0 | 1): Span {
   const halfMs = Math.max(LEAST_MS, toMs - fromMs) / 2;
@@ -53,12 +63,14 @@ export function moved({ fromMs, toMs }: Span, direction: -1 | 0 | 1): Span {
   return { fromMs: by(fromMs + direction * halfMs), toMs: by(toMs + direction * halfMs) };
 }
 
-/** For `<input type=datetime-local>`, which has no zone: UTC. */
+/** As it stands in an input: UTC, to the second, as logs are read. */
 export function inputTime(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 19);
+  return new Date(ms).toISOString().slice(0, 19).replace('T', ' ');
 }
 
+/** Of `2026-03-02`, `2026-03-02 10:00`, with seconds, with `T` and `Z` or without; undefined of others. */
 export function timeOfInput(text: string): number | undefined {
-  const ms = Date.parse(`${text}Z`);
+  const found = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?Z?$/.exec(text.trim());
+  const ms = found === null ? NaN : Date.parse(`${found[1]}T${found[2] ?? '00:00'}Z`);
   return Number.isNaN(ms) ? undefined : ms;
 }

@@ -43,6 +43,11 @@ export function formatTick(value: number, unit: Unit): string {
   return `${Math.abs(value) >= 10_000 ? COMPACT.format(value) : EXACT.format(value)}${SUFFIX[unit] ?? ''}`;
 }
 
+/** For numbers that stand without a unit; null where they have one, or where it says nothing. */
+export function unitLabelOf(unit: Unit): string | null {
+  return unit === 'requests' || unit === 'nodes' ? unit : null;
+}
+
 function formatBytes(value: number): string {
   const power = value < 1 ? 0 : Math.min(BINARY.length - 1, Math.floor(Math.log2(value) / 10));
   return `${SHORT.format(value / 1024 ** power)} ${BINARY[power]!}`;

@@ -6,17 +6,17 @@ import { ask, ApiError } from './api-client.js';
 import { DrillDowns } from './drill-down.js';
 import { byId, element } from './elements.js';
 import { exampleView } from './example-view.js';
+import { failure } from './failure.js';
 import { Filters } from './filters.js';
 import { PanelView, type PanelContext } from './panel-view.js';
-import { defaultRange, resolve, type Span } from './time-range.js';
+import { defaultRange, spanOf, type Span } from './time-range.js';
 import { formatTime } from './units.js';
 import { HOME, queryOf, withValues, type ViewState } from './url-state.js';
-import { visible } from './visible-text.js';
+import { hintOf, showHint, showMarks } from './view-notes.js';
 import type {
   AnnotationsAnswer,
   CatalogueAnswer,
   DashboardInfo,
-  Mark,
   PanelInfo,
   SpanAnswer,
   VariablesAnswer,
@@ -164,13 +164,14 @@ export class View {
   #fail(error: unknown): void {
     this.#clear();
     this.#page = undefined;
-    const text = error instanceof ApiError ? error.message : 'This could not be drawn.';
-    byId('view').replaceChildren(element('p', { class: 'failure', role: 'alert' }, [text]));
+    byId('view').replaceChildren(failure(error, () => void this.show(this.#state!)));
     if (!(error instanceof ApiError)) throw error;
   }
 
   async #showExample(state: ViewState, turn: number): Promise<void> {
     this.#clear();
+    showHint(null, []);
+    showMarks([]);
     this.#head('example', 'why this request was limited', '');
     const view = await exampleView(state);
     if (turn === this.#turn)
@@ -190,18 +191,22 @@ export class View {
     this.#showFreshness(span);
     const names = dashboard.variables.map((name) => ['name', name]);
     const asked = new URLSearchParams([...query, ...names]);
-    const [{ options }, { marks }] = await Promise.all([
+    // Panels have answers of their own, also where these fail.
+    const [found, marked] = await Promise.allSettled([
       ask<VariablesAnswer>('variables', asked),
       ask<AnnotationsAnswer>('annotations', query),
     ]);
     if (turn !== this.#turn) return undefined;
+    const options = found.status === 'fulfilled' ? found.value.options : {};
+    const marks = marked.status === 'fulfilled' ? marked.value.marks : [];
+    showHint(hintOf(state, span, nowMs), [found, marked]);
     const chosen = this.#withKey(state, dashboard, options);
     this.#filters.show({
       state: chosen,
       ...{ variables: dashboard.variables, options },
       span: spanOf(chosen, span, nowMs),
     });
-    this.#showMarks(marks);
+    showMarks(marks);
     for (const value of chosen.values['key'] ?? []) query.set('key', value);
     return {
       query,
@@ -241,28 +246,9 @@ export class View {
     const text = span === null ? 'The store is empty.' : `Data until ${formatTime(span.toMs)} UTC`;
     byId('freshness').textContent = text;
   }
-
-  #showMarks(marks: readonly Mark[]): void {
-    document.getElementById('marks')?.remove();
-    if (marks.length === 0) return;
-    const items = marks.map(({ title, fromMs, text, tags }) =>
-      element('li', {}, [
-        `${formatTime(fromMs)} ${title}: `,
-        element('bdi', {}, [visible(text)]),
-        ` (${visible(tags)})`,
-      ]),
-    );
-    const summary = element('summary', {}, [`${marks.length} marks on the time line`]);
-    byId('view').after(element('details', { id: 'marks' }, [summary, element('ul', {}, items)]));
-  }
 }
 
 function rangeOf(state: ViewState, span: Span | null, nowMs: number): { from: string; to: string } {
   const preset = defaultRange(span, nowMs);
   return { from: state.from ?? preset.from, to: state.to ?? preset.to };
-}
-
-function spanOf(state: ViewState, span: Span | null, nowMs: number): Span {
-  const fromMs = resolve(state.from ?? '', span, nowMs) ?? nowMs;
-  return { fromMs, toMs: resolve(state.to ?? '', span, nowMs) ?? nowMs };
 }

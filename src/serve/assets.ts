@@ -45,6 +45,7 @@ export function assetRoutes(): Route[] {
   const fixed = join(rootAbove(here), 'dashboards/page/static');
   const compiled = join(here, '../../dashboards/page');
   const chart = dirname(createRequire(import.meta.url).resolve('uplot'));
+  const modules = readdirSync(compiled).filter((name) => name.endsWith('.js'));
   const files: readonly (readonly [path: string, file: string])[] = [
     ...['/', '/example', ...DASHBOARDS.map(({ id }) => `/${pageName(id)}`)].map(
       (path) => [path, join(fixed, 'index.html')] as const,
@@ -53,11 +54,18 @@ export function assetRoutes(): Route[] {
     ['/favicon.svg', join(fixed, 'favicon.svg')],
     ['/static/uPlot.js', join(chart, 'uPlot.iife.min.js')],
     ['/static/uPlot.css', join(chart, 'uPlot.min.css')],
-    ...readdirSync(compiled)
-      .filter((name) => name.endsWith('.js'))
-      .map((name) => [`/static/${name}`, join(compiled, name)] as const),
+    ...modules.map((name) => [`/static/${name}`, join(compiled, name)] as const),
   ];
-  return files.map(([path, file]) => routeOf(readAsset(path, file)));
+  return files.map(([path, file]) => {
+    const body = readFileSync(file);
+    return routeOf(assetOf(path, file, file.endsWith('.html') ? preloading(body, modules) : body));
+  });
+}
+
+/** Names all modules in the page's head: else each is asked for when the one before has come. */
+function preloading(html: Buffer, modules: readonly string[]): Buffer {
+  const links = modules.map((name) => `<link rel="modulepreload" href="static/${name}" />`);
+  return Buffer.from(html.toString().replace('</head>', `${links.join('')}</head>`));
 }
 
 /** The folder with package.json, wherever the compiled files were built to. */
@@ -65,8 +73,7 @@ function rootAbove(folder: string): string {
   return existsSync(join(folder, 'package.json')) ? folder : rootAbove(dirname(folder));
 }
 
-function readAsset(path: string, file: string): Asset {
-  const body = readFileSync(file);
+function assetOf(path: string, file: string, body: Buffer): Asset {
   const tag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   return { path, type: TYPES[/\w+$/.exec(file)![0]]!, body, tag };
 }

@@ -27,6 +27,7 @@ export const HOSTILE = [
   'a,b{c}%27',
   '=HYPERLINK("http://evil.example")',
   'turned\u202earound\u0000\u001b[31m',
+  `https://long.example/${'nowhere-to-break'.repeat(60)}`,
   '',
 ] as const;
 
@@ -81,10 +82,16 @@ export async function servePage(
 
 type Rows = Partial<Record<TableName, unknown[][]>>;
 
-async function insert(store: Store, rows: Rows): Promise<void> {
-  for (const [name, list] of Object.entries(rows)) {
+async function insert(store: Store, tables: Rows): Promise<void> {
+  for (const [name, list] of Object.entries(tables)) {
     const table = name as TableName;
-    await store.insertBlock({ table, columns: columnsOf(table), rows: list }, `${table}/test`);
+    const columns = columnsOf(table);
+    // Columns that came later, and may be null, stand at the end.
+    const rows = list.map((row) => [
+      ...row,
+      ...new Array<null>(columns.length - row.length).fill(null),
+    ]);
+    await store.insertBlock({ table, columns, rows }, `${table}/test`);
   }
 }
 
@@ -139,8 +146,13 @@ function rowsOf([instance, server, location, zone, key]: Names, n: number): Rows
         [instance, server, location, atS, 200, '', 'PASSED', 100],
       ],
       excess_histogram: [[instance, zone, atS, n % 22, 5]],
-      key_minutes: [[instance, zone, key, atS, 1000 + n, 1, n + 1, 0, 2, 0, 1000 * n]],
-      zone_state: [[instance, zone, atS, 100 + n, 1000, 3, n % 3, 1, n % 2, 9]],
+      key_minutes: [
+        [
+          ...[instance, zone, key, atS, 1000 + n, 1, n + 1, 0, 2, 0],
+          ...[1000 * n, 900 * n, 1000 * n + 500],
+        ],
+      ],
+      zone_state: [[instance, zone, atS, 100 + n, 1000, 3, n % 3, 1, n % 2, 9, 40 + n, 40 + n]],
       agreement: [
         [instance, zone, atS, 'agree', 90],
         [instance, zone, atS, 'explained', 99],
