@@ -12,6 +12,7 @@ import type { Filter } from '../store/filter.js';
 import type { Store } from '../store/store.js';
 import { readVersion } from '../version.js';
 import { askStore } from './asked-store.js';
+import { emptyRange } from './empty-range.js';
 import type { Output } from './output.js';
 import type { StoreChoice } from './store-choice.js';
 import { filterOf, type FilterChoice } from './store-filter.js';
@@ -43,7 +44,8 @@ async function print(
   { top, format }: ReportCommandOptions,
 ): Promise<string> {
   const report = await makeReport(store, { keys: top, ...filter });
-  return format === 'json' ? `${JSON.stringify(report)}\n` : reportText(report);
+  if (format === 'json') return `${JSON.stringify(report)}\n`;
+  return reportText(report, await emptyRange(store, filter));
 }
 
 async function page(store: Store, filter: Filter, keys: number): Promise<string> {

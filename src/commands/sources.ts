@@ -5,6 +5,7 @@ import { sourcesText } from '../analysis/sources-text.js';
 import { analyseSources, readSourcesInputs, type AgentFindings } from '../analysis/sources.js';
 import { UserAgents } from '../analysis/user-agents.js';
 import { askStore } from './asked-store.js';
+import { emptyRange } from './empty-range.js';
 import type { Output } from './output.js';
 import { replayLogs, type LogsChoice } from './replayed-logs.js';
 import type { StoreChoice } from './store-choice.js';
@@ -21,12 +22,17 @@ export interface SourcesOptions extends StoreChoice, FilterChoice {
 export async function sourcesCommand(options: SourcesOptions, output: Output): Promise<void> {
   const filter = filterOf(options);
   const agents = options.logs === undefined ? null : await agentsIn(options.logs, options, output);
-  const inputs = await askStore(options, (store) =>
-    readSourcesInputs(store, filter, options.examples),
-  );
+  const { inputs, nothing } = await askStore(options, async (store) => ({
+    inputs: await readSourcesInputs(store, filter, options.examples),
+    nothing: await emptyRange(store, filter),
+  }));
   const analysis = analyseSources(inputs, agents);
   await output.write(
-    options.format === 'json' ? `${JSON.stringify(analysis)}\n` : sourcesText(analysis),
+    options.format === 'json'
+      ? `${JSON.stringify(analysis)}\n`
+      : nothing === undefined
+        ? sourcesText(analysis)
+        : `${nothing}\n`,
   );
 }
 

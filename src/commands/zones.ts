@@ -16,6 +16,7 @@ import { missingFieldNotes } from '../pipeline/missing-fields.js';
 import type { OpenedLogs } from '../pipeline/open-logs.js';
 import { sources } from '../store/queries.js';
 import { askStore } from './asked-store.js';
+import { emptyRange } from './empty-range.js';
 import type { Output } from './output.js';
 import type { LogsChoice } from './replayed-logs.js';
 import { replayRows } from './replayed-rows.js';
@@ -37,11 +38,12 @@ export async function zonesCommand(
   output: Output,
 ): Promise<void> {
   const isFromLogs = files.length + options.errorLog.length > 0;
-  const zones = isFromLogs
-    ? await zonesOfLogs(files, options, output)
+  const { zones, nothing } = isFromLogs
+    ? { zones: await zonesOfLogs(files, options, output), nothing: undefined }
     : await zonesOfStore(options);
-  const text = options.format === 'json' ? `${JSON.stringify({ zones })}\n` : zonesText(zones);
-  await output.write(text);
+  const json = `${JSON.stringify({ zones })}\n`;
+  const text = nothing === undefined ? zonesText(zones) : `${nothing}\n`;
+  await output.write(options.format === 'json' ? json : text);
 }
 
 async function zonesOfLogs(
@@ -73,14 +75,19 @@ function givenAmong(logs: OpenedLogs): IsGiven {
   return (path) => targets.has(path) || empty.has(rotationStem(path));
 }
 
-async function zonesOfStore(options: ZonesOptions): Promise<ZoneAnalysis[]> {
+/** `nothing` is what to say where the times asked for hold no request. */
+async function zonesOfStore(
+  options: ZonesOptions,
+): Promise<{ zones: ZoneAnalysis[]; nothing: string | undefined }> {
   const filter = filterOf(options);
   const confs = readConfs(options.conf).map(({ conf }) => conf);
-  const { inputs, names } = await askStore(options, async (store) => ({
+  const { inputs, names, nothing } = await askStore(options, async (store) => ({
     inputs: await readZoneInputs(store, filter),
     names: (await sources(store, filter)).map(({ name }) => name),
+    nothing: await emptyRange(store, filter),
   }));
-  return analyseZones(inputs, confs.length === 0 ? null : ofStored(confs, names));
+  const zones = analyseZones(inputs, confs.length === 0 ? null : ofStored(confs, names));
+  return { zones, nothing };
 }
 
 function ofStored(

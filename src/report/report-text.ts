@@ -16,11 +16,15 @@ export const SOURCE_MEANINGS: Readonly<Record<string, string>> = {
   unknown: 'the log does not tell',
 };
 
-/** The whole report, ending in a newline. */
-export function reportText(report: Report): string {
+/**
+ * The whole report, ending in a newline.
+ *
+ * @param nothing what to say where it holds no requests
+ */
+export function reportText(report: Report, nothing = 'The store holds no requests yet.'): string {
   const isManyInstances = new Set(report.spans.map((span) => span.instance)).size > 1;
   const blocks = [
-    spanLines(report),
+    spanLines(report, nothing),
     zoneLines(report, isManyInstances),
     sourceLines(report),
     ...report.zones.filter((zone) => zone.topKeys.length > 0).map(keyLines),
@@ -36,8 +40,8 @@ export function reportText(report: Report): string {
   return `${harmless(text)}\n`;
 }
 
-function spanLines(report: Report): string[] {
-  if (report.spans.length === 0) return ['The store holds no requests yet.'];
+function spanLines(report: Report, nothing: string): string[] {
+  if (report.spans.length === 0) return [nothing];
   return report.spans.map(
     (span) =>
       `${span.instance}: ${count(span.requests)} requests, ${time(span.fromMs)} to ${time(span.toMs)}`,
