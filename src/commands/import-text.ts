@@ -4,6 +4,21 @@
 import type { ImportResult } from '../pipeline/import-logs.js';
 import { cell, count, share, table } from '../report/table.js';
 
+/** Error-log lines that went to no request of this import. */
+function lineFates({ knownLines, waitingLines }: ImportResult): string[] {
+  const fates: string[] = [];
+  if (knownLines > 0) {
+    fates.push(
+      `${count(knownLines)} error-log lines are of requests counted before and change nothing ` +
+        '(given with their access log in one call, they tell its excess)',
+    );
+  }
+  if (waitingLines > 0) {
+    fates.push(`${count(waitingLines)} error-log lines wait for the access log of their time`);
+  }
+  return fates;
+}
+
 export function importText(result: ImportResult, leftOut: number): string {
   const { summary, files } = result;
   const lines = table(
@@ -27,6 +42,7 @@ export function importText(result: ImportResult, leftOut: number): string {
     '',
     `${count(summary.requests)} requests, ${count(summary.lines.limit_line)} error-log lines of limits`,
   );
+  lines.push(...lineFates(result));
   if (summary.lines.unparsable > 0) {
     lines.push(
       `${count(summary.lines.unparsable)} lines could not be read (see the report, or --dead-letter FILE)`,

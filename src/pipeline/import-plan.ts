@@ -71,14 +71,19 @@ function endOf(head: LogHead): number {
   return head.isGzip || head.path === '-' ? Number.MAX_SAFE_INTEGER : head.sizeBytes;
 }
 
-/** The ranges of an intent, in an order that does not depend on the call's. */
-export function intentRanges(plan: ImportPlan): SourceRange[] {
+/**
+ * The ranges of an intent, in an order that does not depend on the call's.
+ *
+ * @param isAlone lines of error logs stand for requests
+ */
+export function intentRanges(plan: ImportPlan, isAlone = false): SourceRange[] {
   const ranges = new Map<string, SourceRange>();
   for (const { range, toOffset } of plan.values()) {
     const { sourceId, fromOffset } = range;
     const known = ranges.get(sourceId);
     if (known !== undefined && known.toByte >= toOffset) continue;
-    ranges.set(sourceId, { sourceId, fromByte: fromOffset, toByte: toOffset });
+    const bytes = { fromByte: fromOffset, toByte: toOffset };
+    ranges.set(sourceId, { sourceId, ...bytes, ...(isAlone ? { isAlone } : {}) });
   }
   return [...ranges.values()].sort((a, b) => (a.sourceId < b.sourceId ? -1 : 1));
 }

@@ -27,6 +27,8 @@ export interface WaitingLine {
   readonly request: string;
   readonly host: string;
   isUsed: boolean;
+  /** Read by an earlier import beside the access log of its time: counts when no request takes it. */
+  readonly isOwed?: true;
 }
 
 export interface LineJoinSnapshot {

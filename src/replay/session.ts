@@ -78,6 +78,7 @@ export class ReplaySession {
   readonly #lineNumbers: LineNumbers = { next: 0 };
   readonly #notes = new Set<string>();
   readonly #errorEvents: ErrorEvents | undefined;
+  #lineRules: LineRules | undefined;
   #latestMs = -Infinity;
   #steppedMs = -Infinity;
   #masterPid = -1;
@@ -204,10 +205,29 @@ export class ReplaySession {
       if (old.keyExpression === key) restoreZone(zone, old, rateMilliRps);
     }
     this.engine.startAt(state.cursorMs);
-    this.errorFeed.startAfter(state.lines.reduce((rank, line) => Math.max(rank, line.rank), -1));
-    for (const line of state.lines) if (!this.#options.isAudit) this.join.add({ ...line });
+    this.addLines(state.lines);
     this.#masterPid = state.masterPid;
     this.#hasBegun = true;
+  }
+
+  /** Lines that an earlier session read, oldest first; before the first line. */
+  addLines(lines: readonly WaitingLine[]): void {
+    this.errorFeed.startAfter(lines.reduce((rank, line) => Math.max(rank, line.rank), -1));
+    if (this.#options.isAudit) return;
+    // JSON has no NaN.
+    for (const line of lines) {
+      this.join.add({ ...line, excessMilliReq: line.excessMilliReq ?? NaN });
+    }
+  }
+
+  /** Paths of the access logs that a line's request goes to; null when that cannot be told. */
+  accessLogsOf(line: WaitingLine): readonly string[] | null {
+    this.#lineRules ??= new LineRules(this.engine, this.generations);
+    const { request } = line;
+    const told = { line, request, referrer: '', isUnsure: request === '' };
+    const found = this.#lineRules.find(told);
+    if (found === undefined) return null;
+    return this.generations.ruleSets[found.rules]!.accessLogs.map(({ path }) => path);
   }
 
   /** Where the session stands between two lines, beside what engine and join hold. */

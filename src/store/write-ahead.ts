@@ -24,6 +24,8 @@ export interface SourceRange {
   readonly sourceId: string;
   readonly fromByte: number;
   readonly toByte: number;
+  /** Lines of an error log that stand for requests, no access log being known. */
+  readonly isAlone?: true;
 }
 
 /** What one step of an import is about to count. */
@@ -48,6 +50,12 @@ export interface SourceProgress {
   readonly firstMs: number;
   readonly lastMs: number;
   readonly complete: boolean;
+  /** What the log is; undefined where whoever wrote the progress did not say. */
+  readonly kind?: 'access' | 'error';
+  /** Of an access log: the path of the access_log that it is, null when that is not known. */
+  readonly target?: string | null;
+  /** Of an error log: its lines were counted as requests. */
+  readonly isAlone?: true;
 }
 
 /** Somebody else writes to the same instance. */
