@@ -61,9 +61,8 @@ export class KeyNumbering {
 export class NumberedKeys {
   readonly #zones: readonly KeyHolder[];
   readonly #zoneOf: KeyHolder[] = [];
-  /** By numbering, by number: the zone's id for the key, and the length of its node's. */
-  readonly #ids: Int32Array[] = [];
-  readonly #nodeLengths: Int32Array[] = [];
+  /** By numbering, by number, side by side: the zone's id for the key, the length of its node's. */
+  readonly #keys: Int32Array[] = [];
   readonly #counts: number[] = [];
 
   constructor(zones: readonly KeyHolder[]) {
@@ -81,43 +80,45 @@ export class NumberedKeys {
   ): void {
     const zone = (this.#zoneOf[numbering] ??= this.#zones[zoneIndex]!);
     const number = (this.#counts[numbering] ??= 0);
-    const ids = this.#roomFor(this.#ids, numbering, number);
+    const keys = this.#roomFor(numbering, number);
     const id = zone.keys.intern(bytes, start, length);
     zone.keys.retain(id);
-    ids[number] = id;
-    this.#roomFor(this.#nodeLengths, numbering, number)[number] = nodeLengthBytes;
+    keys[2 * number] = id;
+    keys[2 * number + 1] = nodeLengthBytes;
     this.#counts[numbering] = number + 1;
   }
 
   idOf(numbering: number, number: number): number {
-    const ids = this.#ids[numbering];
-    return ids === undefined ? NO_NUMBER : ids[number]!;
+    const keys = this.#keys[numbering];
+    return keys === undefined ? NO_NUMBER : keys[2 * number]!;
   }
 
   nodeLengthOf(numbering: number, number: number): number {
-    return this.#nodeLengths[numbering]![number]!;
+    return this.#keys[numbering]![2 * number + 1]!;
   }
 
   /** The numbering begins anew. */
   clear(numbering: number): void {
-    const ids = this.#ids[numbering];
-    if (ids === undefined) return;
+    const numbered = this.#keys[numbering];
+    if (numbered === undefined) return;
     const { keys } = this.#zoneOf[numbering]!;
-    for (let number = 0; number < this.#counts[numbering]!; number++) keys.release(ids[number]!);
+    for (let number = 0; number < this.#counts[numbering]!; number++) {
+      keys.release(numbered[2 * number]!);
+    }
     this.#counts[numbering] = 0;
   }
 
   /** Gives all keys back. */
   clearAll(): void {
-    for (let numbering = 0; numbering < this.#ids.length; numbering++) this.clear(numbering);
+    for (let numbering = 0; numbering < this.#keys.length; numbering++) this.clear(numbering);
   }
 
-  #roomFor(arrays: Int32Array[], numbering: number, number: number): Int32Array {
-    const array = (arrays[numbering] ??= new Int32Array(1024));
-    if (number < array.length) return array;
-    const longer = new Int32Array(array.length * 2);
-    longer.set(array);
-    arrays[numbering] = longer;
+  #roomFor(numbering: number, number: number): Int32Array {
+    const keys = (this.#keys[numbering] ??= new Int32Array(2048));
+    if (2 * number < keys.length) return keys;
+    const longer = new Int32Array(keys.length * 2);
+    longer.set(keys);
+    this.#keys[numbering] = longer;
     return longer;
   }
 }

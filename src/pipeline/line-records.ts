@@ -8,9 +8,19 @@
  * number (src/keys/key-numbers.ts); a `key` record before the line tells a new one.
  */
 import type { NumberedKeys } from '../keys/key-numbers.js';
+import { isPlainPass, type PassedLine } from '../replay/access-feed.js';
 import type { LineFacts } from '../replay/line-facts.js';
+import { joinStatuses, limitConnStatusIn, limitReqStatusIn } from '../replay/parked.js';
 
-export const RECORD_KIND = { plain: 0, access: 1, unparsable: 2, error: 3, key: 4 } as const;
+/** A passed record is a plain one whose request may be parked as it is. */
+export const RECORD_KIND = {
+  passed: 0,
+  plain: 1,
+  access: 2,
+  unparsable: 3,
+  error: 4,
+  key: 5,
+} as const;
 
 const BYTES = Float64Array.BYTES_PER_ELEMENT;
 const WORD_BYTES = Int32Array.BYTES_PER_ELEMENT;
@@ -18,14 +28,17 @@ const WORD_BYTES = Int32Array.BYTES_PER_ELEMENT;
 /** Words of a plain record before its keys; its time is a double at PLAIN_TIME. */
 const PLAIN_WORDS = 14;
 const PLAIN_TIME = 4;
+/** From here on a plain record is as Parked has it. */
+const PLAIN_REQUEST = 7;
+/** Above the kind of a plain record, how many keys it has. */
+const KEYS_SHIFT = 8;
+const KIND_MASK = 0xff;
 /** Words of another record before its keys; its doubles begin at FACTS. */
 const FULL_WORDS = 32;
 const FACTS = 6;
 const KEY_WORDS = 8;
 /** A key's numbering, and its number and one; 0 for an empty key, -1 for one that is not told. */
 const WORDS_PER_KEY = 2;
-const STATUS_BITS = 10;
-const LIMIT_BITS = 4;
 
 /** Where a line lies in the content of its log. */
 export interface LinePlace {
@@ -84,21 +97,19 @@ export class RecordWriter {
     this.#writeNewKeys(facts);
     const start = this.#at;
     const words = this.#words;
-    words[start + 1] = RECORD_KIND.plain;
+    const kind = isPlainPass(facts) ? RECORD_KIND.passed : RECORD_KIND.plain;
+    words[start + 1] = kind | (facts.keyCount << KEYS_SHIFT);
     words[start + 2] = place.nextOffset - this.#lastOffset;
     words[start + 3] = facts.requestMs;
     this.#doubles[(start + PLAIN_TIME) >> 1] = facts.endMs;
     words[start + 6] = facts.upstreamMs;
-    words[start + 7] =
-      facts.httpStatus |
-      (facts.limitReqStatus << STATUS_BITS) |
-      (facts.limitConnStatus << (STATUS_BITS + LIMIT_BITS));
-    words[start + 8] = facts.upstreamStatus;
-    words[start + 9] = facts.connection;
-    words[start + 10] = facts.connectionRequests;
-    words[start + 11] = facts.pid;
-    words[start + 12] = facts.rules;
-    words[start + 13] = facts.keyCount;
+    words[start + PLAIN_REQUEST] = facts.rules;
+    words[start + 8] = facts.httpStatus;
+    words[start + 9] = joinStatuses(facts.limitReqStatus, facts.limitConnStatus);
+    words[start + 10] = facts.upstreamStatus;
+    words[start + 11] = facts.connection;
+    words[start + 12] = facts.connectionRequests;
+    words[start + 13] = facts.pid;
     this.#lastOffset = place.nextOffset;
     this.#at = this.#writeKeys(facts, start + PLAIN_WORDS);
     words[start] = this.#at - start;
@@ -179,7 +190,7 @@ export class RecordWriter {
 }
 
 /** Walks the records of a buffer. */
-export class RecordReader {
+export class RecordReader implements PassedLine {
   kind = 0;
   offset = 0;
   nextOffset: number;
@@ -187,8 +198,8 @@ export class RecordReader {
   rawStart = 0;
   rawEnd = 0;
   reasonEnd = 0;
+  words = new Int32Array(0);
   readonly #keys: NumberedKeys;
-  #words = new Int32Array(0);
   #doubles = new Float64Array(0);
   #at = 0;
   #next = 0;
@@ -203,7 +214,7 @@ export class RecordReader {
   /** Goes on in this buffer. @param used words of it that hold records */
   use(buffer: ArrayBuffer, used: number): void {
     this.#doubles = new Float64Array(buffer, 0, Math.floor(buffer.byteLength / BYTES));
-    this.#words = new Int32Array(buffer, 0, 2 * this.#doubles.length);
+    this.words = new Int32Array(buffer, 0, 2 * this.#doubles.length);
     this.bytes = new Uint8Array(buffer);
     this.#next = 0;
     this.#used = used;
@@ -211,17 +222,17 @@ export class RecordReader {
 
   /** Moves to the next line of the buffer if it is a plain one that was written by `limitMs`. */
   nextPlain(limitMs: number): boolean {
-    const words = this.#words;
+    const { words } = this;
     for (;;) {
       const at = this.#next;
       if (at >= this.#used) return false;
-      const kind = words[at + 1]!;
+      const kind = words[at + 1]! & KIND_MASK;
       if (kind === RECORD_KIND.key) {
         this.#next = at + words[at]!;
         this.#takeKey(at);
         continue;
       }
-      if (kind !== RECORD_KIND.plain) return false;
+      if (kind > RECORD_KIND.plain) return false;
       if (this.#doubles[(at + PLAIN_TIME) >> 1]! > limitMs) return false;
       this.#at = at;
       this.#next = at + words[at]!;
@@ -236,14 +247,14 @@ export class RecordReader {
 
   /** Moves to the next line of the buffer. */
   next(): boolean {
-    const words = this.#words;
+    const { words } = this;
     for (;;) {
       const at = this.#next;
       if (at >= this.#used) return false;
       this.#at = at;
       this.#next = at + words[at]!;
-      this.kind = words[at + 1]!;
-      if (this.kind === RECORD_KIND.plain) {
+      this.kind = words[at + 1]! & KIND_MASK;
+      if (this.kind <= RECORD_KIND.plain) {
         this.offset = this.nextOffset;
         this.nextOffset += words[at + 2]!;
         this.rawStart = 0;
@@ -257,27 +268,54 @@ export class RecordReader {
     return true;
   }
 
+  /** Of a plain record: $msec. */
+  get endMs(): number {
+    return this.#doubles[(this.#at + PLAIN_TIME) >> 1]!;
+  }
+
+  /** Of a plain record: $request_time. */
+  get requestMs(): number {
+    return this.words[this.#at + 3]!;
+  }
+
+  get requestAt(): number {
+    return this.#at + PLAIN_REQUEST;
+  }
+
+  /** Of a plain record: see PassedLine. */
+  readKeys(keys: Int32Array): number {
+    const { words } = this;
+    const count = words[this.#at + 1]! >> KEYS_SHIFT;
+    let at = this.#at + PLAIN_WORDS;
+    for (let i = 0; i < 2 * count; i += 2) {
+      const numbering = words[at++]!;
+      const number = words[at++]! - 1;
+      keys[i] = number < 0 ? number : this.#keys.idOf(numbering, number);
+      keys[i + 1] = number < 0 ? 0 : this.#keys.nodeLengthOf(numbering, number);
+    }
+    return count;
+  }
+
   /** Fills the facts from an access line's record. */
   read(facts: LineFacts): void {
-    const words = this.#words;
+    const { words } = this;
     const at = this.#at;
-    if (this.kind !== RECORD_KIND.plain) {
+    if (this.kind === RECORD_KIND.access) {
       this.#readFull(facts);
       return;
     }
     facts.requestMs = words[at + 3]!;
-    facts.endMs = this.#doubles[(at + PLAIN_TIME) >> 1]!;
+    facts.endMs = this.endMs;
     facts.upstreamMs = words[at + 6]!;
-    const statuses = words[at + 7]!;
-    facts.httpStatus = statuses & ((1 << STATUS_BITS) - 1);
-    facts.limitReqStatus = (statuses >> STATUS_BITS) & ((1 << LIMIT_BITS) - 1);
-    facts.limitConnStatus = statuses >> (STATUS_BITS + LIMIT_BITS);
-    facts.upstreamStatus = words[at + 8]!;
-    facts.connection = words[at + 9]!;
-    facts.connectionRequests = words[at + 10]!;
-    facts.pid = words[at + 11]!;
-    facts.rules = words[at + 12]!;
-    this.#readKeys(facts, words[at + 13]!, at + PLAIN_WORDS);
+    facts.rules = words[at + PLAIN_REQUEST]!;
+    facts.httpStatus = words[at + 8]!;
+    facts.limitReqStatus = limitReqStatusIn(words[at + 9]!);
+    facts.limitConnStatus = limitConnStatusIn(words[at + 9]!);
+    facts.upstreamStatus = words[at + 10]!;
+    facts.connection = words[at + 11]!;
+    facts.connectionRequests = words[at + 12]!;
+    facts.pid = words[at + 13]!;
+    this.#readKeys(facts, words[at + 1]! >> KEYS_SHIFT, at + PLAIN_WORDS);
   }
 
   #readFull(facts: LineFacts): void {
@@ -295,11 +333,11 @@ export class RecordReader {
     facts.connectionRequests = doubles[double++]!;
     facts.pid = doubles[double++]!;
     facts.rules = doubles[double++]!;
-    this.#readKeys(facts, this.#words[at + 2]!, at + FULL_WORDS);
+    this.#readKeys(facts, this.words[at + 2]!, at + FULL_WORDS);
   }
 
   #readKeys(facts: LineFacts, count: number, at: number): void {
-    const words = this.#words;
+    const { words } = this;
     facts.keyCount = count;
     facts.hasKeyIds = true;
     for (let i = 0; i < count; i++) {
@@ -313,7 +351,7 @@ export class RecordReader {
   }
 
   #takeKey(at: number): void {
-    const words = this.#words;
+    const { words } = this;
     const numbering = words[at + 2]!;
     const start = (at + KEY_WORDS) * WORD_BYTES;
     // Numbers begin anew where the reading thread has begun anew.
@@ -323,7 +361,7 @@ export class RecordReader {
 
   #readPlace(): void {
     const at = this.#at;
-    const words = this.#words;
+    const { words } = this;
     this.offset = this.#doubles[(at + FACTS) >> 1]!;
     this.nextOffset = this.#doubles[((at + FACTS) >> 1) + 1]!;
     this.rawStart = (at + FULL_WORDS + WORDS_PER_KEY * words[at + 2]!) * WORD_BYTES;
@@ -335,8 +373,7 @@ export class RecordReader {
 /** Whether all facts but the time fit into a plain record. */
 function isPlain(facts: LineFacts): boolean {
   return (
-    facts.httpStatus >= 0 &&
-    facts.httpStatus < 1 << STATUS_BITS &&
+    (facts.httpStatus | 0) === facts.httpStatus &&
     (facts.requestMs | 0) === facts.requestMs &&
     (facts.upstreamMs | 0) === facts.upstreamMs &&
     (facts.upstreamStatus | 0) === facts.upstreamStatus &&

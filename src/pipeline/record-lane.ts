@@ -176,15 +176,18 @@ export class RecordLane extends AccessLane {
     if (this.isPending || Number.isNaN(this.firstMs)) return 0;
     const records = this.#records;
     const facts = this.#facts;
+    const feed = this.#factsFeed;
     const { session } = this;
     let lines = 0;
     while (lines < most && records.nextPlain(limitMs)) {
-      records.read(facts);
-      if (facts.endMs > this.timeMs) this.timeMs = facts.endMs;
+      const { endMs } = records;
+      if (endMs > this.timeMs) this.timeMs = endMs;
       lines++;
       session.advance(this.timeMs);
       this.countLine();
-      this.#factsFeed.submit(facts, NOTHING);
+      if (records.kind === RECORD_KIND.passed && feed.parkPassed(records)) continue;
+      records.read(facts);
+      feed.submit(facts, NOTHING);
     }
     if (lines === 0) return 0;
     this.lines += lines;

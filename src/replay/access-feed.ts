@@ -38,6 +38,21 @@ export interface LineNumbers {
   next: number;
 }
 
+/** A line that isPlainPass() holds for, as numbers. */
+export interface PassedLine {
+  readonly endMs: number;
+  readonly requestMs: number;
+  /** See Parked.addNumbers(): its numbers begin in `words` at `requestAt`. */
+  readonly words: Int32Array;
+  readonly requestAt: number;
+  /**
+   * By limit, a keyId (-1 for an empty key, -2 for one not told) and the length of its node's key.
+   *
+   * @returns how many limits
+   */
+  readKeys(keys: Int32Array): number;
+}
+
 export interface FeedContext {
   readonly engine: ReplayEngine;
   readonly lineRules: LineRules;
@@ -64,11 +79,15 @@ export class AccessFeed {
   #ownFields: AccessFields | undefined;
   /** By limit, a keyId and the length of its node's key. */
   readonly #keys = new Int32Array(128);
+  /** Whether any request may go the short way. */
+  readonly #mayPark: boolean;
 
   /** @param fields those of the format whose lines are submitted */
   constructor(fields: AccessFields, context: FeedContext) {
     this.#context = context;
     this.fields = fields;
+    const isTold = context.onSubmit !== undefined || context.details === 'all';
+    this.#mayPark = !isTold && !context.isAudit && fields.hasMilliseconds;
   }
 
   /** Number of the next line of the session; set to go on behind those of an earlier session. */
@@ -135,23 +154,15 @@ export class AccessFeed {
    * @returns false, with nothing changed, when the long way has to be gone
    */
   #park(facts: LineFacts): boolean {
-    const { engine, isAudit, details, join, onSubmit } = this.#context;
-    const { limitReqStatus, rules, requestMs, endMs } = facts;
-    const isPassed = limitReqStatus === STATUS.passed;
-    if (!isPassed && (!isDelayed(limitReqStatus) || join.waiting > 0)) return false;
-    if (
-      onSubmit !== undefined ||
-      isAudit ||
-      details === 'all' ||
-      rules < 0 ||
-      requestMs < 0 ||
-      isRefusal(facts)
-    )
-      return false;
-    if (!this.fields.hasMilliseconds || !isSmall(facts)) return false;
+    if (!this.#mayPark) return false;
+    const { engine, join } = this.#context;
+    const { requestMs, endMs, rules } = facts;
+    if (!isPlainPass(facts)) {
+      if (!isDelayed(facts.limitReqStatus) || join.waiting > 0) return false;
+      if (!isPlain(facts, engine.rules[rules]?.longestDelayMs ?? 0)) return false;
+    }
+    if (!isSmall(facts)) return false;
     const rule = engine.rules[rules]!;
-    const spare = isPassed ? 0 : rule.longestDelayMs;
-    if (requestMs - Math.max(0, facts.upstreamMs) > spare + WIDE_MS) return false;
     const createdMs = endMs - requestMs;
     if (!engine.canPark(createdMs)) return false;
     const keys = this.#keys;
@@ -160,6 +171,29 @@ export class AccessFeed {
       keys[2 * i + 1] = facts.nodeKeyLengths[i]!;
     }
     engine.park(facts, this.#context.numbers.next++, createdMs, requestMs, keys);
+    return true;
+  }
+
+  /**
+   * The same for a line that was found to be plain already.
+   *
+   * @returns false, with nothing changed, when it has to be submitted
+   */
+  parkPassed(line: PassedLine): boolean {
+    if (!this.#mayPark) return false;
+    const { engine, numbers } = this.#context;
+    const { words, requestAt, requestMs } = line;
+    const createdMs = line.endMs - requestMs;
+    if (!engine.canPark(createdMs)) return false;
+    const { limits } = engine.rules[words[requestAt]!]!;
+    const keys = this.#keys;
+    const count = line.readKeys(keys);
+    for (let i = 0; i < count; i++) {
+      const id = keys[2 * i]!;
+      if (id >= 0) limits[i]!.zone.keys.retain(id);
+      else keys[2 * i] = id === -1 ? NO_KEY : UNKNOWN_KEY;
+    }
+    engine.parkNumbers(words, requestAt, numbers.next++, createdMs, requestMs, keys);
     return true;
   }
 
@@ -313,6 +347,18 @@ function takeKey(facts: LineFacts, position: number, rule: RuleRow): number {
     : keys.intern(facts.keyBytes, facts.keyStarts[position]!, length);
   keys.retain(id);
   return id;
+}
+
+/** Let pass, with nothing left open: such a request may be parked. */
+export function isPlainPass(facts: LineFacts): boolean {
+  return facts.limitReqStatus === STATUS.passed && isPlain(facts, 0);
+}
+
+/** Whether a request's decision is known to the millisecond, and nobody will ask for its details. */
+function isPlain(facts: LineFacts, spareMs: number): boolean {
+  const { requestMs } = facts;
+  if (facts.rules < 0 || requestMs < 0 || isRefusal(facts)) return false;
+  return requestMs - Math.max(0, facts.upstreamMs) <= spareMs + WIDE_MS;
 }
 
 /** Whether all that a parked request is known by fits into 32 bits. */

@@ -154,9 +154,25 @@ export class ReplayEngine {
    * @param keys by limit: a retained keyId with the length of its node's key, side by side
    */
   park(request: PlainRequest, order: number, ms: number, takenMs: number, keys: Int32Array): void {
-    const parked = this.parked;
-    const record = parked.add(request, order, takenMs);
-    const { length } = this.rules[request.rules]!.limits;
+    const record = this.parked.add(request, order, takenMs);
+    this.#putParked(record, this.rules[request.rules]!.limits.length, ms, keys);
+  }
+
+  /** The same for a request in the form of Parked.addNumbers(). */
+  parkNumbers(
+    numbers: Int32Array,
+    from: number,
+    order: number,
+    ms: number,
+    takenMs: number,
+    keys: Int32Array,
+  ): void {
+    const record = this.parked.addNumbers(numbers, from, order, takenMs);
+    this.#putParked(record, this.rules[numbers[from]!]!.limits.length, ms, keys);
+  }
+
+  #putParked(record: number, length: number, ms: number, keys: Int32Array): void {
+    const { parked } = this;
     for (let i = 0; i < this.pool.slots; i++) {
       if (i < length) parked.setKey(record, i, keys[2 * i]!, keys[2 * i + 1]!);
       else parked.setKey(record, i, NO_KEY, 0);

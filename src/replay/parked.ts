@@ -35,6 +35,19 @@ const NO_KEY = -1;
 const CONN_SHIFT = 8;
 const STATUS_MASK = 0xff;
 
+/** STATUS codes of $limit_req_status and $limit_conn_status in one number of 16 bits. */
+export function joinStatuses(limitReqStatus: number, limitConnStatus: number): number {
+  return limitReqStatus | (limitConnStatus << CONN_SHIFT);
+}
+
+export function limitReqStatusIn(statuses: number): number {
+  return statuses & STATUS_MASK;
+}
+
+export function limitConnStatusIn(statuses: number): number {
+  return (statuses >> CONN_SHIFT) & STATUS_MASK;
+}
+
 /** What is known of a plain request, as whole numbers of 32 bits. */
 export interface PlainRequest {
   readonly rules: number;
@@ -69,11 +82,28 @@ export class Parked {
     memory[at + NEXT] = NO_EVENT;
     memory[at + RULES] = request.rules;
     memory[at + HTTP_STATUS] = request.httpStatus;
-    memory[at + STATUSES] = request.limitReqStatus | (request.limitConnStatus << CONN_SHIFT);
+    memory[at + STATUSES] = joinStatuses(request.limitReqStatus, request.limitConnStatus);
     memory[at + UPSTREAM_STATUS] = request.upstreamStatus;
     memory[at + CONNECTION] = request.connection;
     memory[at + CONNECTION_REQUESTS] = request.connectionRequests;
     memory[at + PID] = request.pid;
+    memory[at + ORDER] = order;
+    memory[at + TAKEN_MS] = takenMs;
+    return at;
+  }
+
+  /**
+   * The same for a request whose numbers lie side by side already, in the order of the fields.
+   *
+   * @param from where its rule set stands; its worker's pid comes last
+   */
+  addNumbers(numbers: Int32Array, from: number, order: number, takenMs: number): number {
+    const at = this.#take();
+    const memory = this.#memory;
+    memory[at + NEXT] = NO_EVENT;
+    for (let field = 0; field < ORDER - RULES; field++) {
+      memory[at + RULES + field] = numbers[from + field]!;
+    }
     memory[at + ORDER] = order;
     memory[at + TAKEN_MS] = takenMs;
     return at;
@@ -98,11 +128,11 @@ export class Parked {
   }
 
   limitReqStatusOf(handle: number): number {
-    return this.#memory[NO_EVENT - 1 - handle + STATUSES]! & STATUS_MASK;
+    return limitReqStatusIn(this.#memory[NO_EVENT - 1 - handle + STATUSES]!);
   }
 
   limitConnStatusOf(handle: number): number {
-    return this.#memory[NO_EVENT - 1 - handle + STATUSES]! >> CONN_SHIFT;
+    return limitConnStatusIn(this.#memory[NO_EVENT - 1 - handle + STATUSES]!);
   }
 
   /** The key of its first limit, or of another. */
@@ -184,8 +214,8 @@ export class Parked {
     pool.endMs[event] = ms + memory[at + TAKEN_MS]!;
     pool.rules[event] = memory[at + RULES]!;
     pool.httpStatus[event] = memory[at + HTTP_STATUS]!;
-    pool.logged[event] = memory[at + STATUSES]! & STATUS_MASK;
-    pool.connLogged[event] = memory[at + STATUSES]! >> CONN_SHIFT;
+    pool.logged[event] = limitReqStatusIn(memory[at + STATUSES]!);
+    pool.connLogged[event] = limitConnStatusIn(memory[at + STATUSES]!);
     pool.upstreamStatus[event] = memory[at + UPSTREAM_STATUS]!;
     pool.connection[event] = memory[at + CONNECTION]!;
     pool.connectionRequests[event] = memory[at + CONNECTION_REQUESTS]!;
