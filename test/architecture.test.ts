@@ -26,8 +26,8 @@ const RULES: Rules = {
     },
     {
       path: 'src/aggregate',
-      imports: ['src/replay', 'src/attribution', 'src/errors.ts'],
-      types: ['src/limit-req', 'src/keys', 'parsers'],
+      imports: ['src/replay', 'src/keys', 'src/attribution', 'src/errors.ts'],
+      types: ['src/limit-req', 'parsers'],
       node: [],
     },
     { path: 'src/store', imports: ['src/errors.ts'], types: ['src/aggregate'], node: 'any' },

@@ -9,6 +9,7 @@
  * The largest excess of the minute lies between the largest lower bound and the largest upper one.
  * Excess in thousandths of a request; more than 2^31 of them count as that many.
  */
+import { KEY_FIELD, KEY_FIELDS } from '../keys/key-table.js';
 import type { ZoneReplay } from '../replay/zone-replay.js';
 import { selectHeaviest } from './heaviest.js';
 import { WORD } from './outcome-words.js';
@@ -22,6 +23,7 @@ const HIGH = 3;
 /** Delayed, rejected, the same under dry run, exhausted; then the key. */
 const COLD_FIELDS = 6;
 const KEY = 5;
+const NO_ENTRY = -1;
 const MOST_EXCESS = 0x7fff_ffff;
 /** Which cold field each WORD counts in, passed apart. */
 const COLD_OF = Uint8Array.from([0, 0, 1, 2, 3, 4, 4]);
@@ -40,8 +42,6 @@ export class KeyMinutes {
   readonly #zone: Pick<ZoneReplay, 'keys'>;
   readonly #keep: number;
   readonly #most: number;
-  /** By key, its entry and one; 0 for none. */
-  #entryOf = new Int32Array(1024);
   #hot = new Int32Array(256 * HOT_FIELDS);
   #cold = new Int32Array(256 * COLD_FIELDS);
   #size = 0;
@@ -75,15 +75,15 @@ export class KeyMinutes {
     lowMilliReq: number,
     highMilliReq: number,
   ): void {
-    let entry = keyId < this.#entryOf.length ? this.#entryOf[keyId]! : 0;
-    if (entry === 0) {
+    let entry = this.#zone.keys.records[keyId * KEY_FIELDS + KEY_FIELD.minute]!;
+    if (entry < 0) {
       entry = this.#add(keyId, word !== WORD.passed);
-      if (entry === 0) return;
+      if (entry < 0) return;
     }
     const hot = this.#hot;
-    const at = (entry - 1) * HOT_FIELDS;
+    const at = entry * HOT_FIELDS;
     if (word === WORD.passed) hot[at + PASSED]!++;
-    else this.#cold[(entry - 1) * COLD_FIELDS + COLD_OF[word]!]!++;
+    else this.#cold[entry * COLD_FIELDS + COLD_OF[word]!]!++;
     if (excessMilliReq > hot[at + EXCESS]!) {
       hot[at + EXCESS] = excessMilliReq < MOST_EXCESS ? excessMilliReq : MOST_EXCESS;
     }
@@ -116,7 +116,7 @@ export class KeyMinutes {
   clear(): void {
     for (let entry = 0; entry < this.#size; entry++) {
       const keyId = this.#cold[entry * COLD_FIELDS + KEY]!;
-      this.#entryOf[keyId] = 0;
+      this.#zone.keys.records[keyId * KEY_FIELDS + KEY_FIELD.minute] = NO_ENTRY;
       this.#zone.keys.release(keyId);
     }
     this.#hot.fill(0, 0, this.#size * HOT_FIELDS);
@@ -136,7 +136,7 @@ export class KeyMinutes {
     for (const { key, columns } of minutes) {
       const bytes = Buffer.from(key, 'base64');
       const entry = this.#add(this.#zone.keys.intern(bytes, 0, bytes.length), true);
-      if (entry > 0) this.#setColumns(entry - 1, columns);
+      if (entry >= 0) this.#setColumns(entry, columns);
     }
   }
 
@@ -154,26 +154,21 @@ export class KeyMinutes {
     this.#cold.set(others.slice(0, KEY), entry * COLD_FIELDS);
   }
 
-  /** @returns the new entry and one, or 0 when there is no room */
+  /** @returns the new entry, or NO_ENTRY when there is no room */
   #add(keyId: number, isLimited: boolean): number {
     if (this.#size >= (isLimited ? 2 * this.#most : this.#most)) {
       this.untracked++;
-      return 0;
-    }
-    if (keyId >= this.#entryOf.length) {
-      const longer = new Int32Array(Math.max(keyId + 1, this.#entryOf.length * 2));
-      longer.set(this.#entryOf);
-      this.#entryOf = longer;
+      return NO_ENTRY;
     }
     if ((this.#size + 1) * HOT_FIELDS > this.#hot.length) {
       this.#hot = twiceAsLong(this.#hot);
       this.#cold = twiceAsLong(this.#cold);
     }
     this.#zone.keys.retain(keyId);
-    this.#cold[this.#size * COLD_FIELDS + KEY] = keyId;
-    this.#size++;
-    this.#entryOf[keyId] = this.#size;
-    return this.#size;
+    const entry = this.#size++;
+    this.#cold[entry * COLD_FIELDS + KEY] = keyId;
+    this.#zone.keys.records[keyId * KEY_FIELDS + KEY_FIELD.minute] = entry;
+    return entry;
   }
 
   /** Entries that were limited, and the heaviest of the others; ascending. */

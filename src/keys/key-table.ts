@@ -26,6 +26,14 @@ export interface KeyTableSnapshot {
 
 const NO_KEY = -1;
 const FREE = -1;
+
+/**
+ * What is kept of a key, side by side: whoever follows a request through a zone fetches one cache
+ * line for all of it. Each field but `refs` is its writer's, who sets it back to -1, which stands
+ * for none, before giving the key back.
+ */
+export const KEY_FIELD = { refs: 0, node: 1, minute: 2, chainEnd: 3 } as const;
+export const KEY_FIELDS = 4;
 const MIN_SLOTS = 1024;
 const MIN_ARENA_BYTES = 1 << 14;
 
@@ -54,8 +62,14 @@ export class KeyTable {
   private liveBytes = 0;
 
   private entries = new Int32Array((MIN_SLOTS >> 1) * FIELDS);
-  /** By id, apart from the rest as it changes with every request; FREE for an id in no use. */
-  private refs = new Int32Array(MIN_SLOTS >> 1).fill(FREE);
+  /**
+   * KEY_FIELDS of each id, apart from the rest as they change with every request; another array
+   * once there are more ids. The references of an id in no use are FREE.
+   */
+  records = new Int32Array((MIN_SLOTS >> 1) * KEY_FIELDS).fill(FREE);
+  /** Where a zone's memory finds the node of a key (src/limit-req/node-table.ts). */
+  readonly recordLength = KEY_FIELDS;
+  readonly nodeField = KEY_FIELD.node;
   private freeIds = new Int32Array(MIN_SLOTS >> 1);
   private freeCount = 0;
   private nextId = 0;
@@ -73,7 +87,8 @@ export class KeyTable {
   /** Bytes of the arena and of all arrays. */
   get memoryBytes(): number {
     return (
-      this.arena.length + 4 * (this.slots.length + this.entries.length + 2 * this.freeIds.length)
+      this.arena.length +
+      4 * (this.slots.length + this.entries.length + this.records.length + this.freeIds.length)
     );
   }
 
@@ -91,20 +106,21 @@ export class KeyTable {
 
   retain(id: number): void {
     this.assertLive(id);
-    this.refs[id]!++;
+    this.records[id * KEY_FIELDS]!++;
   }
 
   /** Gives a reference back; with the last one the key is forgotten and its id is free. */
   release(id: number): void {
     this.assertLive(id);
-    if (this.refs[id] === 0) throw new Error(`key ${id} is released more often than retained`);
-    if (--this.refs[id]! === 0) this.remove(id);
+    const at = id * KEY_FIELDS;
+    if (this.records[at] === 0) throw new Error(`key ${id} is released more often than retained`);
+    if (--this.records[at]! === 0) this.remove(id);
   }
 
   /** Forgets a key that nobody retained; does nothing to one in use. */
   discard(id: number): void {
     this.assertLive(id);
-    if (this.refs[id] === 0) this.remove(id);
+    if (this.records[id * KEY_FIELDS] === 0) this.remove(id);
   }
 
   length(id: number): number {
@@ -129,7 +145,7 @@ export class KeyTable {
   /** Forgets every key, whoever holds it. */
   clear(): void {
     this.slots.fill(NO_KEY);
-    this.refs.fill(FREE);
+    this.records.fill(FREE);
     this.arena = new Uint8Array(MIN_ARENA_BYTES);
     this.arenaEnd = 0;
     this.liveBytes = 0;
@@ -145,7 +161,7 @@ export class KeyTable {
     for (const id of ids) end = this.copyTo(bytes, end, id);
     return {
       ids,
-      refs: ids.map((id) => this.refs[id]!),
+      refs: ids.map((id) => this.records[id * KEY_FIELDS]!),
       lengths: ids.map((id) => this.length(id)),
       free: Array.from(this.freeIds.subarray(0, this.freeCount)),
       bytes: Buffer.from(bytes.buffer).toString('base64'),
@@ -165,7 +181,7 @@ export class KeyTable {
       const length = snapshot.lengths[index]!;
       const hash = hashBytes(bytes, start, length);
       table.place(id, bytes, start, length, hash);
-      table.refs[id] = snapshot.refs[index]!;
+      table.records[id * KEY_FIELDS] = snapshot.refs[index]!;
       start += length;
     });
     table.fillSlots();
@@ -199,7 +215,7 @@ export class KeyTable {
     if (this.freeCount === 0 && this.nextId === this.freeIds.length) this.growIds();
     const id = this.freeCount > 0 ? this.freeIds[--this.freeCount]! : this.nextId++;
     this.place(id, bytes, start, length, hash);
-    this.refs[id] = 0;
+    this.records[id * KEY_FIELDS] = 0;
     this.fillSlot(this.emptySlot(hash), id);
     return id;
   }
@@ -217,7 +233,7 @@ export class KeyTable {
 
   private remove(id: number): void {
     this.closeGap(this.slotOf(id));
-    this.refs[id] = FREE;
+    this.records[id * KEY_FIELDS] = FREE;
     this.liveBytes -= this.entries[id * FIELDS + LENGTH]!;
     this.freeIds[this.freeCount++] = id;
     if (this.size === 0) this.arenaEnd = 0;
@@ -275,9 +291,9 @@ export class KeyTable {
     const entries = new Int32Array(this.entries.length * 2);
     entries.set(this.entries);
     this.entries = entries;
-    const refs = new Int32Array(this.refs.length * 2).fill(FREE);
-    refs.set(this.refs);
-    this.refs = refs;
+    const records = new Int32Array(this.records.length * 2).fill(FREE);
+    records.set(this.records);
+    this.records = records;
     const freeIds = new Int32Array(this.freeIds.length * 2);
     freeIds.set(this.freeIds);
     this.freeIds = freeIds;
@@ -308,7 +324,7 @@ export class KeyTable {
   }
 
   private isLive(id: number): boolean {
-    return this.refs[id]! >= 0;
+    return this.records[id * KEY_FIELDS]! >= 0;
   }
 
   private assertLive(id: number): void {

@@ -2,8 +2,8 @@
  * Which key each node of a zone holds, and in which slab page it lies.
  *
  * nginx finds a node in a red-black tree by the key's checksum; here keys are dense integers that
- * the caller interned, so an array does. Node ids are dense as well, and used again, the last one
- * given back first.
+ * the caller interned, so an array does: the caller's own where it keeps other things by key too.
+ * Node ids are dense as well, and used again, the last one given back first.
  *
  * Not here: the order of use, excess and counts (zone-memory.ts, limit-conn.ts).
  */
@@ -19,6 +19,30 @@ export interface NodeTableSnapshot {
   readonly freeNodes: number[];
 }
 
+/** Where a key's node stands: `nodeField` of the `recordLength` numbers of each key; -1 for none. */
+export interface KeyRecords {
+  /** Has room for every key that is given a node. Another array once there are more keys. */
+  readonly records: Int32Array;
+  readonly recordLength: number;
+  readonly nodeField: number;
+  /** Makes that room, where nobody else does. */
+  readonly reserve?: (keyId: number) => void;
+}
+
+/** For keys of which nothing else is kept. */
+class OwnRecords implements KeyRecords {
+  records = new Int32Array(FIRST_KEYS).fill(-1);
+  readonly recordLength = 1;
+  readonly nodeField = 0;
+
+  readonly reserve = (keyId: number): void => {
+    const { length } = this.records;
+    if (keyId < length) return;
+    this.records = resized(this.records, Math.max(keyId + 1, length * 2));
+    this.records.fill(-1, length);
+  };
+}
+
 export class NodeTable {
   /** Nodes in use. */
   count = 0;
@@ -30,10 +54,14 @@ export class NodeTable {
   #freeNodes: Int32Array;
   #keyOfNode: Int32Array;
   #pageOfNode: Int32Array;
-  /** Node id plus one, so that fresh memory means "none". */
-  #nodeOfKey = new Int32Array(FIRST_KEYS);
+  readonly #keys: KeyRecords;
+  readonly #recordLength: number;
+  readonly #nodeField: number;
 
-  constructor(initialNodes: number) {
+  constructor(initialNodes: number, keys: KeyRecords = new OwnRecords()) {
+    this.#keys = keys;
+    this.#recordLength = keys.recordLength;
+    this.#nodeField = keys.nodeField;
     this.size = Math.max(1, initialNodes);
     this.#freeNodes = new Int32Array(this.size);
     this.#keyOfNode = new Int32Array(this.size);
@@ -42,7 +70,9 @@ export class NodeTable {
 
   /** The node that holds this key, or -1. */
   find(keyId: number): number {
-    return keyId < this.#nodeOfKey.length ? this.#nodeOfKey[keyId]! - 1 : -1;
+    const { records } = this.#keys;
+    const at = keyId * this.#recordLength + this.#nodeField;
+    return at < records.length ? records[at]! : -1;
   }
 
   keyOf(node: number): number {
@@ -63,7 +93,7 @@ export class NodeTable {
 
   /** Takes the node away from its key. */
   drop(node: number): void {
-    this.#nodeOfKey[this.#keyOfNode[node]!] = 0;
+    this.#keys.records[this.#keyOfNode[node]! * this.#recordLength + this.#nodeField] = -1;
     this.#freeNodes[this.#freeCount++] = node;
     this.count--;
   }
@@ -78,9 +108,9 @@ export class NodeTable {
     };
   }
 
-  static restore(snapshot: NodeTableSnapshot): NodeTable {
+  static restore(snapshot: NodeTableSnapshot, keys?: KeyRecords): NodeTable {
     const highest = snapshot.nodes.length + snapshot.freeNodes.length;
-    const table = new NodeTable(highest);
+    const table = new NodeTable(highest, keys);
     table.#highest = highest;
     table.#freeNodes.set(snapshot.freeNodes);
     table.#freeCount = snapshot.freeNodes.length;
@@ -91,10 +121,8 @@ export class NodeTable {
   }
 
   #bind(node: number, keyId: number, page: number): void {
-    if (keyId >= this.#nodeOfKey.length) {
-      this.#nodeOfKey = resized(this.#nodeOfKey, Math.max(keyId + 1, this.#nodeOfKey.length * 2));
-    }
-    this.#nodeOfKey[keyId] = node + 1;
+    this.#keys.reserve?.(keyId);
+    this.#keys.records[keyId * this.#recordLength + this.#nodeField] = node;
     this.#keyOfNode[node] = keyId;
     this.#pageOfNode[node] = page;
     this.count++;

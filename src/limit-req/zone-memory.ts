@@ -14,7 +14,7 @@
 import { decayedExcess, isIdle } from './arithmetic.js';
 import { limitReqCapacityNodes } from './capacity.js';
 import { limitReqNodeBytes, limitReqOverhead } from './layout.js';
-import { NodeTable, type NodeTableSnapshot } from './node-table.js';
+import { type KeyRecords, NodeTable, type NodeTableSnapshot } from './node-table.js';
 import { Slab, type SlabSnapshot } from './slab.js';
 import { UseOrder } from './use-order.js';
 
@@ -33,6 +33,8 @@ export interface ZoneMemoryOptions {
   readonly rateMilliRps: number;
   /** Nodes to make room for at once; the arrays grow on demand. */
   readonly initialNodes?: number;
+  /** Where the caller keeps the node of each key, beside what else it keeps by key. */
+  readonly keys?: KeyRecords;
 }
 
 /** The exact state of a zone, in JSON. Nodes run from the oldest to the newest. */
@@ -85,7 +87,7 @@ export class ZoneMemory {
     this.rateMilliRps = options.rateMilliRps;
     this.#slab = new Slab(options.sizeBytes);
     for (const bytes of limitReqOverhead(options.nameLength)) this.#slab.alloc(bytes);
-    this.#table = new NodeTable(options.initialNodes ?? DEFAULT_INITIAL_NODES);
+    this.#table = new NodeTable(options.initialNodes ?? DEFAULT_INITIAL_NODES, options.keys);
     this.#grow();
   }
 
@@ -226,15 +228,19 @@ export class ZoneMemory {
     };
   }
 
-  /** A zone that goes on exactly where the snapshot was taken, with the same node ids. */
-  static restore(snapshot: ZoneMemorySnapshot): ZoneMemory {
+  /**
+   * A zone that goes on exactly where the snapshot was taken, with the same node ids.
+   *
+   * @param keys as in ZoneMemoryOptions; holds no node yet
+   */
+  static restore(snapshot: ZoneMemorySnapshot, keys?: KeyRecords): ZoneMemory {
     const zone = new ZoneMemory({
       sizeBytes: snapshot.slab.sizeBytes,
       nameLength: snapshot.nameLength,
       rateMilliRps: snapshot.rateMilliRps,
     });
     zone.#slab = Slab.restore(snapshot.slab);
-    zone.#table = NodeTable.restore(snapshot.table);
+    zone.#table = NodeTable.restore(snapshot.table, keys);
     zone.#grow();
     for (const [i, number] of snapshot.table.nodes.entries()) {
       const node = number * NODE_LENGTH;

@@ -13,6 +13,7 @@
  * Not here: the order within a millisecond (tie-order.ts), what the limits say of a request
  * (request-judge.ts).
  */
+import { KEY_FIELD, KEY_FIELDS } from '../keys/key-table.js';
 import { Calendar } from './calendar.js';
 import { DecisionWindow } from './decision-window.js';
 import { FLAG, NARROW_MS, NO_KEY, WIDE_MS } from './event-flags.js';
@@ -76,8 +77,6 @@ export class ReplayEngine {
   readonly lineOrder: LineOrder;
   readonly #sweep: KeySweep;
   readonly #windowMs: number;
-  /** Last slot of each key's chain inside the window, by zone; -1 for none. */
-  #chainEnds: Int32Array[];
   /** Out of the calendar, in decision order, not judged yet. */
   readonly #window = new DecisionWindow();
   /** The first request of all is settled on the long way: a session begins with it. */
@@ -103,7 +102,6 @@ export class ReplayEngine {
     }
     this.#judge = new RequestJudge(this.pool, this.#sweep, this.#window, this.#limitOf);
     this.#windowMs = options.skewMs + 4;
-    this.#chainEnds = options.zones.map(() => new Int32Array(1024).fill(-1));
   }
 
   /** Everything decided before this moment has been judged. */
@@ -356,22 +354,12 @@ export class ReplayEngine {
     for (let i = 0; i < limits.length; i++) {
       const key = pool.keyId[base + i]!;
       if (key < 0) continue;
-      const ends = this.#endsFor(limits[i]!.zoneIndex, key);
-      const end = ends[key]!;
+      const { records } = limits[i]!.zone.keys;
+      const at = key * KEY_FIELDS + KEY_FIELD.chainEnd;
+      const end = records[at]!;
       if (end !== NO_EVENT) pool.nextInKey[end >= 0 ? end : this.#materialize(end)] = base + i;
-      ends[key] = base + i;
+      records[at] = base + i;
     }
-  }
-
-  #endsFor(zoneIndex: number, key: number): Int32Array {
-    let ends = this.#chainEnds[zoneIndex]!;
-    if (key >= ends.length) {
-      const longer = new Int32Array(Math.max(key + 1, ends.length * 2)).fill(-1);
-      longer.set(ends);
-      ends = longer;
-      this.#chainEnds[zoneIndex] = longer;
-    }
-    return ends;
   }
 
   #judgeUntil(limitMs: number): void {
@@ -407,9 +395,10 @@ export class ReplayEngine {
     if (limits.length !== 1) return false;
     const key = parked.keyOf(handle);
     if (key < 0) return false;
-    const ends = this.#endsFor(limits[0]!.zoneIndex, key);
-    if (ends[key] !== NO_EVENT) return false;
-    ends[key] = handle;
+    const { records } = limits[0]!.zone.keys;
+    const at = key * KEY_FIELDS + KEY_FIELD.chainEnd;
+    if (records[at] !== NO_EVENT) return false;
+    records[at] = handle;
     parked.setNext(handle, this.#window.push(handle, ms));
     return true;
   }
@@ -432,8 +421,8 @@ export class ReplayEngine {
   #asEvent(handle: number, ms: number): number {
     const event = this.#settledEvent(handle, ms);
     const { pool } = this;
-    const { zoneIndex } = this.rules[pool.rules[event]!]!.limits[0]!;
-    this.#chainEnds[zoneIndex]![pool.keyId[event]!] = event;
+    const { keys } = this.rules[pool.rules[event]!]!.limits[0]!.zone;
+    keys.records[pool.keyId[event]! * KEY_FIELDS + KEY_FIELD.chainEnd] = event;
     return event;
   }
 
@@ -445,11 +434,11 @@ export class ReplayEngine {
   #passPlain(handle: number, ms: number): boolean {
     const parked = this.parked;
     const { limits } = this.rules[parked.rulesOf(handle)]!;
-    const { zone, zoneIndex } = limits[0]!;
+    const { keys } = limits[0]!.zone;
     if (!this.#plainPass!.pass(handle, ms, limits[0]!)) return false;
     const key = parked.keyOf(handle);
-    this.#chainEnds[zoneIndex]![key] = NO_EVENT;
-    zone.keys.release(key);
+    keys.records[key * KEY_FIELDS + KEY_FIELD.chainEnd] = NO_EVENT;
+    keys.release(key);
     parked.release(handle);
     return true;
   }
@@ -478,10 +467,11 @@ export class ReplayEngine {
     for (let i = 0; i < limits.length; i++) {
       const key = pool.keyId[base + i]!;
       if (key < 0) continue;
-      const ends = this.#chainEnds[limits[i]!.zoneIndex]!;
-      if (ends[key] === base + i) ends[key] = -1;
-      this.#closeOpen(limits[i]!.zone, key, base + i);
-      limits[i]!.zone.keys.release(key);
+      const { zone } = limits[i]!;
+      const at = key * KEY_FIELDS + KEY_FIELD.chainEnd;
+      if (zone.keys.records[at] === base + i) zone.keys.records[at] = NO_EVENT;
+      this.#closeOpen(zone, key, base + i);
+      zone.keys.release(key);
     }
   }
 }

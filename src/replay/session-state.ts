@@ -56,7 +56,7 @@ export function snapshotZone(zone: ZoneReplay, keyExpression: string): ZoneState
 /** Puts the state into a zone that has seen no request yet. */
 export function restoreZone(zone: ZoneReplay, state: ZoneState, rateMilliRps: number): void {
   zone.keys = KeyTable.restore(state.keys);
-  zone.memory = ZoneMemory.restore(state.memory);
+  zone.memory = ZoneMemory.restore(state.memory, zone.keys);
   zone.memory.rateMilliRps = rateMilliRps;
   const { nodes } = state.memory.table;
   for (const [i, number] of nodes.entries()) {

@@ -102,6 +102,7 @@ export class ZoneReplay {
         sizeBytes: options.sizeBytes,
         nameLength: Buffer.byteLength(options.name),
         rateMilliRps: options.rateMilliRps,
+        keys,
       });
   }
 
@@ -186,8 +187,8 @@ export class ZoneReplay {
   /** nginx started anew (or was replaced): its shared memory is empty. */
   reset(): void {
     const { memory, keys } = this;
-    for (let node = memory.tail(); node >= 0; node = memory.nextNewer(node)) {
-      keys.release(memory.keyOf(node));
+    for (let node = memory.tail(); node >= 0; node = memory.tail()) {
+      this.#drop(node, memory.keyOf(node));
     }
     for (const keyId of this.#shadows.keys()) keys.release(keyId);
     for (const ghost of this.#ghosts) keys.release(ghost.keyId);
@@ -198,6 +199,7 @@ export class ZoneReplay {
       sizeBytes: this.sizeBytes,
       nameLength: memory.nameLength,
       rateMilliRps: memory.rateMilliRps,
+      keys,
     });
   }
 
