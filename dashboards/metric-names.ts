@@ -86,6 +86,12 @@ export const METRICS = {
     labels: ['zone', 'instance'],
     help: 'Requests refused since the zone had no memory for their key.',
   },
+  zoneMinuteKeys: {
+    name: 'limitlens_zone_minute_keys_total',
+    type: 'counter',
+    labels: ['zone', 'instance'],
+    help: 'Keys that were new in their minute: over n minutes, n times the distinct keys per minute.',
+  },
   replayAgreement: {
     name: 'limitlens_replay_agreement_ratio',
     type: 'gauge',

@@ -109,6 +109,37 @@ test('a flood of keys: memory ends, limited ones come first, the rest is counted
   assert.equal(minutes.size, 1);
 });
 
+test('keys of a minute are told once, bucket by bucket, and go on after a restart', () => {
+  const keys = new KeyTable();
+  const count = (minutes: KeyMinutes, ...texts: string[]): void => {
+    for (const text of texts) minutes.count(idOf(keys, text), WORD.passed, 0, 0, 0);
+  };
+  const first = new KeyMinutes({ keys }, 1, 3);
+  count(first, 'a', 'b', 'a');
+  assert.deepEqual([first.size, first.takeNew()], [2, 2]);
+  count(first, 'b', 'c', 'd', 'd');
+  // Two requests had no room: of one key, or of two.
+  const second = new KeyMinutes({ keys }, 1, 3);
+  second.restore(first.snapshot(), first.told());
+  for (const minutes of [first, second]) {
+    assert.deepEqual([minutes.size, minutes.takeNew()], [3, 3]);
+    assert.equal(minutes.takeNew(), 0);
+    minutes.clear();
+    count(minutes, 'd');
+    assert.deepEqual([minutes.size, minutes.takeNew()], [1, 1]);
+  }
+});
+
+test('a state from before there were bounds goes on without an upper one', () => {
+  const keys = new KeyTable();
+  const minutes = new KeyMinutes({ keys }, 1, 10);
+  minutes.restore([{ key: Buffer.from('k').toString('base64'), columns: [5, 1, 2, 0, 0, 0, 900] }]);
+  minutes.count(idOf(keys, 'k'), WORD.passed, 700, 600, 800);
+  const rows: unknown[] = [];
+  minutes.emit((text, columns) => void rows.push(text, ...columns));
+  assert.deepEqual(rows, ['k', 6, 1, 2, 0, 0, 0, 900, 600, null]);
+});
+
 test('an excess beyond 2^31 thousandths counts as that', () => {
   const keys = new KeyTable();
   const minutes = new KeyMinutes({ keys }, 1, 10);

@@ -207,6 +207,26 @@ test('k_starvation: the state of a full zone, and all it forgot', () => {
   assert.ok(counts.evictions > 600);
 });
 
+for (const name of ['g_mixed_2workers', 'k_starvation'] as const) {
+  test(`${name}: distinct keys of each minute are those that the replay decided in it`, () => {
+    const { rows } = aggregateTrace(traceDir(name), { keysPerMinute: 3 });
+    const all = rowsOf(rowsOfTrace(name).rows, 'key_minutes');
+    const expected = countBy(all, ({ minute }) => String(minute));
+    const minutes = rowsOf(rows, 'zone_state').map((row) => ({
+      ...row,
+      minute: Math.floor(Number(row['bucket']) / 60) * 60,
+    }));
+    assert.deepEqual(sumBy(minutes, 'new_keys_in_minute', 'minute'), expected);
+    for (const [minute, keys] of Object.entries(expected)) {
+      const own = minutes.filter((row) => String(row.minute) === minute);
+      const most = own.map((row) => Number((row as Record<string, unknown>)['keys_in_minute']));
+      assert.equal(Math.max(...most), keys);
+    }
+    const stored = rowsOf(rows, 'key_minutes').length;
+    assert.ok(stored < all.length, `${stored} of ${all.length} keys are in rows`);
+  });
+}
+
 test('l_mixed_keys: every allocation failure of the error log is an exhausted zone', () => {
   const { rows } = rowsOfTrace('l_mixed_keys');
   const outcomes = sumBy(rowsOf(rows, 'zone_outcomes'), 'requests', 'outcome');

@@ -39,8 +39,9 @@ const SERIES: Readonly<Partial<Record<TableName, RowsAt>>> = {
     [200, 503].map((status) => ['edge', name, '/', atS, status, 'limit_req', 'REJECTED', 5]),
   excess_histogram: (name, atS) => [0, 21].map((step) => ['edge', name, atS, step, 5]),
   key_minutes: (name, atS) =>
-    ['a', 'b'].map((key) => ['edge', name, key, atS, 5, 1, 1, 0, 0, 0, 900]),
-  zone_state: (name, atS) => [0, 30].map((s) => ['edge', name, atS + s, 100, 191, 1, 0, 0, 0, 1]),
+    ['a', 'b'].map((key) => ['edge', name, key, atS, 5, 1, 1, 0, 0, 0, 900, 800, 1000]),
+  zone_state: (name, atS) =>
+    [0, 30].map((s) => ['edge', name, atS + s, 100, 191, 1, 0, 0, 0, 1, 50, 25]),
   agreement: (name, atS) => ['agree', 'explained'].map((word) => ['edge', name, atS, word, 5]),
   line_counts: (name, atS) =>
     ['access', 'unparsable'].map((kind) => ['edge', name, atS, kind, '', 5]),

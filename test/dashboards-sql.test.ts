@@ -125,8 +125,11 @@ async function fill(store: Store): Promise<void> {
       rows.responses.push([i, server, location, atS, 503, 'limit_req', 'REJECTED', n + 1]);
       rows.responses.push([i, server, location, atS, 200, '', 'PASSED', 100]);
       rows.excess_histogram.push([i, zone, atS, n % 22, 5]);
-      rows.key_minutes.push([i, zone, key, atS, 1000 + n, 1, n + 1, 0, 2, 0, 1000 * n]);
-      rows.zone_state.push([i, zone, atS, 100 + n, 191, 3, n % 3, 1, n % 2, 9]);
+      rows.key_minutes.push([
+        ...[i, zone, key, atS, 1000 + n, 1, n + 1, 0, 2, 0],
+        ...[1000 * n, 900 * n, 1000 * n + 500],
+      ]);
+      rows.zone_state.push([i, zone, atS, 100 + n, 191, 3, n % 3, 1, n % 2, 9, 40 + n, 40 + n]);
       rows.agreement.push([i, zone, atS, 'agree', 90], [i, zone, atS, 'explained', 99]);
       rows.agreement.push([i, zone, atS, 'order', 10]);
       rows.line_counts.push([i, `${name('f')}.log`, atS, 'unparsable', 'not the format', 2]);

@@ -116,6 +116,12 @@ test('rows of the store become what the metrics say', async () => {
     evictions_in_debt: 2,
     admitted_by_eviction: 1,
     allocation_failures: 3,
+    new_keys_in_minute: 6,
+  });
+  // Of a record that was written before keys were counted.
+  store(metrics, 'zone_state', {
+    ...state,
+    ...{ evictions: 0, evictions_in_debt: 0, admitted_by_eviction: 0, allocation_failures: 0 },
   });
   store(metrics, 'responses', { status: 429, source: 'upstream', requests: 9 });
   store(metrics, 'responses', { status: 200, source: '', requests: 99 });
@@ -142,6 +148,7 @@ test('rows of the store become what the metrics say', async () => {
     'limitlens_zone_evictions_in_debt_total{zone="z"}': 2,
     'limitlens_zone_admitted_by_eviction_total{zone="z"}': 1,
     'limitlens_zone_allocation_failures_total{zone="z"}': 3,
+    'limitlens_zone_minute_keys_total{zone="z"}': 6,
     'limitlens_responses_total{code="429",source="upstream"}': 9,
     'limitlens_replay_agreement_ratio{zone="z"}': 0.98,
     'limitlens_replay_decisions_total{zone="z",class="order"}': 5,

@@ -219,8 +219,22 @@ test('what clients send is text on the page', async (t) => {
       [name, name, 'limit_req', name, name, atS, 'rejected', n + 1, 0, 6000, 6000, 0],
     );
     tables['responses']!.push([name, name, name, atS, 429, 'limit_req', 'REJECTED', n + 1]);
-    tables['key_minutes']!.push([name, name, name, atS, 1, 0, n + 1, 0, n + 1, 0, 6000]);
-    tables['zone_state']!.push([name, name, atS, 100, 191, 3, 1, 1, 1, 9]);
+    tables['key_minutes']!.push([
+      name,
+      name,
+      name,
+      atS,
+      1,
+      0,
+      n + 1,
+      0,
+      n + 1,
+      0,
+      6000,
+      5900,
+      6100,
+    ]);
+    tables['zone_state']!.push([name, name, atS, 100, 191, 3, 1, 1, 1, 9, 40, 40]);
     tables['agreement']!.push([name, name, atS, 'agree', 9], [name, name, atS, name, 9]);
     tables['line_counts']!.push([name, name, atS, 'unparsable', name, 2]);
     tables['unparsable_samples']!.push([name, name, n, name, name]);

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as queries from '../src/store/queries.js';
+import * as analysis from '../src/store/queries-analysis.js';
 import type { Store } from '../src/store/store.js';
 import { columnsOf, type TableName } from '../src/store/tables.js';
 import { STORE_KINDS } from './support/store-kinds.js';
@@ -34,17 +35,17 @@ const ROWS: Readonly<Record<TableName, readonly (readonly unknown[])[]>> = {
     ['edge', 'rz', T0_S + 60, 21, 2],
   ],
   key_minutes: [
-    ['edge', 'rz', '192.0.2.1', T0_S, 5, 1, 2, 0, 0, 0, 3000],
-    ['edge', 'rz', '192.0.2.1', T0_S + 60, 5, 1, 2, 0, 0, 0, 7000],
-    ['edge', 'rz', '192.0.2.2', T0_S, 1, 0, 3, 0, 0, 0, 100],
-    ['edge', 'rz', '192.0.2.3', T0_S, 9, 2, 0, 0, 0, 0, 50],
-    ['edge', 'rz', '192.0.2.4', T0_S, 0, 0, 0, 1, 5, 1, 20],
-    ['edge', 'other', '192.0.2.9', T0_S, 0, 0, 99, 0, 0, 0, 1],
+    ['edge', 'rz', '192.0.2.1', T0_S, 5, 1, 2, 0, 0, 0, 3000, 2980, 3030],
+    ['edge', 'rz', '192.0.2.1', T0_S + 60, 5, 1, 2, 0, 0, 0, 7000, 6980, 7030],
+    ['edge', 'rz', '192.0.2.2', T0_S, 1, 0, 3, 0, 0, 0, 100, 80, 130],
+    ['edge', 'rz', '192.0.2.3', T0_S, 9, 2, 0, 0, 0, 0, 50, 30, 80],
+    ['edge', 'rz', '192.0.2.4', T0_S, 0, 0, 0, 1, 5, 1, 20, 0, 50],
+    ['edge', 'other', '192.0.2.9', T0_S, 0, 0, 99, 0, 0, 0, 1, 0, 31],
   ],
   zone_state: [
-    ['edge', 'rz', T0_S, 100, 191, 3, 1, 1, 0, 103],
-    ['edge', 'rz', T0_S, 120, 191, 2, 0, 0, 0, 22],
-    ['edge', 'rz', T0_S + 10, 90, 191, 0, 0, 0, 4, 0],
+    ['edge', 'rz', T0_S, 100, 191, 3, 1, 1, 0, 103, 100, 100],
+    ['edge', 'rz', T0_S, 120, 191, 2, 0, 0, 0, 22, 130, 30],
+    ['edge', 'rz', T0_S + 10, 90, 191, 0, 0, 0, 4, 0, 150, 20],
   ],
   agreement: [
     ['edge', 'rz', T0_S, 'agree', 90],
@@ -104,6 +105,7 @@ for (const kind of STORE_KINDS) {
     await t.test('zoneTotals', () => zoneTotals(store));
     await t.test('sources429503', () => sources429503(store));
     await t.test('topKeys', () => topKeys(store));
+    await t.test('keysPerMinute', () => keysPerMinute(store));
     await t.test('zoneStateLatest', () => zoneStateLatest(store));
     await t.test('agreementByZone, lineTotals, excessHistogram', () => counts(store));
     await t.test('samples, findings, marks, limits', () => texts(store));
@@ -194,6 +196,25 @@ async function zoneStateLatest(store: Store): Promise<void> {
   assert.deepEqual(await queries.zoneStateLatest(store), [state]);
   assert.deepEqual(await queries.zoneStateLatest(store, FIRST_BUCKET), [
     { ...state, nodes: 120, timeMs: T0_MS, allocationFailures: 0 },
+  ]);
+}
+
+async function keysPerMinute(store: Store): Promise<void> {
+  const none = { keysMostMean: null, keysMostMax: null };
+  const zone = { instance: 'edge', zone: 'rz' };
+  const other = { instance: 'edge', zone: 'other', keysMean: 1, keysMax: 1, ...none };
+  // Of the second minute no row of zone_state tells: it has the one key that key_minutes holds.
+  assert.deepEqual(await analysis.keysPerMinute(store), [
+    other,
+    { ...zone, keysMean: 75.5, keysMax: 150, ...none },
+  ]);
+  const first = { sinceMs: T0_MS + 10_000, untilMs: T0_MS + 60_000 };
+  assert.deepEqual(await analysis.keysPerMinute(store, first), [
+    other,
+    { ...zone, keysMean: 150, keysMax: 150, keysMostMean: 150, keysMostMax: 150 },
+  ]);
+  assert.deepEqual(await analysis.keyCountSteps(store, 10), [
+    { ...zone, timeMs: T0_MS, keys: 150, keysMost: 150 },
   ]);
 }
 

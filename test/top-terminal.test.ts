@@ -39,6 +39,8 @@ void suite('top in a terminal', { timeout: 600_000 }, () => {
         0,
         0,
         7,
+        6,
+        8,
       ];
     });
     await store.insertBlock({ table: 'key_minutes', columns: columnsOf('key_minutes'), rows }, 'x');

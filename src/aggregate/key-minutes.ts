@@ -38,6 +38,13 @@ export interface KeyMinute {
   readonly columns: readonly number[];
 }
 
+/** What of a minute's number of keys is in rows. */
+export interface KeysTold {
+  readonly told: number;
+  /** Requests of keys that there was no room for, in this minute. */
+  readonly untracked: number;
+}
+
 export class KeyMinutes {
   readonly #zone: Pick<ZoneReplay, 'keys'>;
   readonly #keep: number;
@@ -47,6 +54,8 @@ export class KeyMinutes {
   #size = 0;
   /** Requests of keys that there was no room for, since the beginning. */
   untracked = 0;
+  #untrackedBefore = 0;
+  #told = 0;
 
   /**
    * @param zone whose keys are counted; another table of keys may take their place while none is held
@@ -58,8 +67,20 @@ export class KeyMinutes {
     this.#most = most;
   }
 
+  /** Distinct keys of the minute so far, those without room apart. */
   get size(): number {
     return this.#size;
+  }
+
+  /**
+   * Keys that the minute did not have when this was last asked; at most, where there was no room for
+   * all: a request of a key without room counts as a key.
+   */
+  takeNew(): number {
+    const all = this.#size + this.untracked - this.#untrackedBefore;
+    const fresh = all - this.#told;
+    this.#told = all;
+    return fresh;
   }
 
   /**
@@ -122,6 +143,8 @@ export class KeyMinutes {
     this.#hot.fill(0, 0, this.#size * HOT_FIELDS);
     this.#cold.fill(0, 0, this.#size * COLD_FIELDS);
     this.#size = 0;
+    this.#told = 0;
+    this.#untrackedBefore = this.untracked;
   }
 
   snapshot(): KeyMinute[] {
@@ -131,13 +154,20 @@ export class KeyMinutes {
     });
   }
 
-  restore(minutes: readonly KeyMinute[]): void {
+  told(): KeysTold {
+    return { told: this.#told, untracked: this.untracked - this.#untrackedBefore };
+  }
+
+  /** @param counted told() at the same moment; absent in older states */
+  restore(minutes: readonly KeyMinute[], counted: KeysTold = { told: 0, untracked: 0 }): void {
     this.clear();
     for (const { key, columns } of minutes) {
       const bytes = Buffer.from(key, 'base64');
       const entry = this.#add(this.#zone.keys.intern(bytes, 0, bytes.length), true);
       if (entry >= 0) this.#setColumns(entry, columns);
     }
+    this.#told = counted.told;
+    this.#untrackedBefore = this.untracked - counted.untracked;
   }
 
   #columns(entry: number): number[] {

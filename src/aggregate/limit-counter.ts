@@ -17,7 +17,7 @@ import { isRejected, OUTCOME, STATUS } from '../replay/status.js';
 import { AGREEMENT, AGREEMENT_WORDS } from './agreement-classes.js';
 import { agreementClass, isPossible } from './agreement.js';
 import { BurstFindings, type ImpliedBurst } from './burst-findings.js';
-import { KeyMinutes, type KeyMinute } from './key-minutes.js';
+import { KeyMinutes, type KeyMinute, type KeysTold } from './key-minutes.js';
 import { decidingLimit, effectiveStatus, outcomeOf, WORD } from './outcome-words.js';
 import { RejectShares, type ZoneShares } from './reject-shares.js';
 import { type RowSink } from './rows.js';
@@ -36,7 +36,11 @@ export interface LimitCounterSnapshot {
   readonly states: readonly ZoneStatePart[];
   readonly histogram: readonly ZoneCell[];
   readonly agreement: readonly ZoneCell[];
-  readonly keys: readonly { readonly zone: string; readonly minutes: readonly KeyMinute[] }[];
+  readonly keys: readonly {
+    readonly zone: string;
+    readonly minutes: readonly KeyMinute[];
+    readonly counted?: KeysTold;
+  }[];
   readonly bursts: readonly ImpliedBurst[];
   readonly shares: readonly ZoneShares[];
 }
@@ -65,10 +69,10 @@ export class LimitCounter {
     this.#plans = plans;
     const { zones } = session.generations;
     this.#outcomes = new ZoneOutcomes(plans.limits);
-    this.#states = new ZoneStates(zones);
+    this.#keys = zones.map((zone) => new KeyMinutes(zone, keysPerMinute, mostKeysPerMinute));
+    this.#states = new ZoneStates(zones, this.#keys);
     this.#histogram = new ZoneCounts(plans.zones, FRACTIONS);
     this.#agreement = new ZoneCounts(plans.zones, AGREEMENT_WORDS.length);
-    this.#keys = zones.map((zone) => new KeyMinutes(zone, keysPerMinute, mostKeysPerMinute));
   }
 
   get untrackedKeys(): number {
@@ -210,7 +214,11 @@ export class LimitCounter {
       states: this.#states.snapshot(),
       histogram: this.#histogram.cells(),
       agreement: this.#agreement.cells(),
-      keys: this.#keys.map((keys, i) => ({ zone: zones[i]!.name, minutes: keys.snapshot() })),
+      keys: this.#keys.map((keys, i) => ({
+        zone: zones[i]!.name,
+        minutes: keys.snapshot(),
+        counted: keys.told(),
+      })),
       bursts: this.#bursts.snapshot(),
       shares: this.#shares.snapshot(),
     };
@@ -221,8 +229,9 @@ export class LimitCounter {
     this.#states.restore(snapshot.states);
     this.#histogram.restore(snapshot.histogram);
     this.#agreement.restore(snapshot.agreement);
-    for (const [i, { zone, minutes }] of snapshot.keys.entries()) {
-      if (this.#session.generations.zones[i]?.name === zone) this.#keys[i]!.restore(minutes);
+    for (const [i, { zone, minutes, counted }] of snapshot.keys.entries()) {
+      if (this.#session.generations.zones[i]?.name !== zone) continue;
+      this.#keys[i]!.restore(minutes, counted);
     }
     this.#bursts.restore(snapshot.bursts);
     this.#shares.restore(snapshot.shares);

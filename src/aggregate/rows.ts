@@ -61,6 +61,8 @@ export const ROW_COLUMNS = {
     'admitted_by_eviction',
     'allocation_failures',
     'keys_created',
+    'keys_in_minute',
+    'new_keys_in_minute',
   ],
   agreement: ['instance', 'zone', 'bucket', 'class', 'requests'],
   line_counts: ['instance', 'source', 'bucket', 'kind', 'reason', 'lines'],

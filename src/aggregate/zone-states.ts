@@ -3,8 +3,14 @@
  *
  * Nodes and sums are read when a bucket ends, which its successor's first request shows; so that
  * one request's nodes already count. Capacity is that for keys of the length last seen.
+ *
+ * Distinct keys of a minute: each bucket tells how many the minute has had by its end, and how many
+ * of them were new in it. A minute in one piece has the same number by the most of the one and the
+ * sum of the other; one whose pieces knew nothing of each other has at least the one, and at most
+ * the other.
  */
 import type { ZoneReplay } from '../replay/zone-replay.js';
+import type { KeyMinutes } from './key-minutes.js';
 import type { RowSink } from './rows.js';
 
 const COUNTS = [
@@ -26,6 +32,7 @@ export interface ZoneStatePart {
 
 export class ZoneStates {
   readonly #zones: readonly ZoneReplay[];
+  readonly #keys: readonly KeyMinutes[];
   readonly #asked: Uint8Array;
   readonly #keyLengthBytes: Int32Array;
   /** Sums that rows hold already, COUNTS.length of them per zone. */
@@ -33,8 +40,10 @@ export class ZoneStates {
   readonly #firstKeys: readonly ZoneReplay['keys'][];
   #hasBegun = false;
 
-  constructor(zones: readonly ZoneReplay[]) {
+  /** @param keys by zone: those of the open minute */
+  constructor(zones: readonly ZoneReplay[], keys: readonly KeyMinutes[]) {
     this.#zones = zones;
+    this.#keys = keys;
     this.#asked = new Uint8Array(zones.length);
     this.#keyLengthBytes = new Int32Array(zones.length).fill(4);
     this.#emitted = new Float64Array(zones.length * COUNTS.length);
@@ -68,7 +77,9 @@ export class ZoneStates {
       const { memory } = zone;
       const capacity = memory.capacityNodes(this.#keyLengthBytes[i]!);
       const counts = this.#pending(i);
-      sink.row('zone_state', [instance, zone.name, bucketS, memory.nodes, capacity, ...counts]);
+      const keys = this.#keys[i]!;
+      const numbers = [memory.nodes, capacity, ...counts, keys.size, keys.takeNew()];
+      sink.row('zone_state', [instance, zone.name, bucketS, ...numbers]);
       this.#asked[i] = 0;
       this.#setPending(
         i,

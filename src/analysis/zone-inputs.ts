@@ -9,9 +9,11 @@ import type { StoredLimits, ZoneStateTotal } from '../store/queries.js';
 import {
   createdPerMinute,
   evictionBuckets,
+  keyCountSteps,
   keysPerMinute,
   zoneBuckets,
   zoneCapacities,
+  type KeyCountStep,
   type KeysPerMinute,
   type ZoneBucket,
   type ZoneCapacity,
@@ -28,6 +30,8 @@ export interface ZoneInputs {
   readonly capacities: readonly ZoneCapacity[];
   readonly created: readonly ZoneMinutes[];
   readonly keys: readonly KeysPerMinute[];
+  /** In steps of `stepSeconds`, or of a minute where that is less. */
+  readonly keySteps: readonly KeyCountStep[];
   readonly limits: readonly StoredLimits[];
   /** Requests that nginx refused, or under dry run would have, for want of memory. */
   readonly exhausted: readonly { instance: string; zone: string; requests: number }[];
@@ -56,6 +60,7 @@ export async function readZoneInputs(store: Store, filter: Filter): Promise<Zone
     capacities: await zoneCapacities(store, filter),
     created: await createdPerMinute(store, filter),
     keys: await keysPerMinute(store, filter),
+    keySteps: await keyCountSteps(store, stepSeconds, filter),
     limits: await limits(store, filter),
     exhausted: (await zoneTotals(store, filter)).filter(
       ({ kind, outcome }) => kind === 'limit_req' && outcome.startsWith('exhausted'),

@@ -6,14 +6,22 @@
  */
 import type { RowSink, RowTable } from '../aggregate/rows.js';
 import type { StoredLimits, ZoneStateTotal } from '../store/queries.js';
-import type { KeysPerMinute, ZoneBucket, ZoneMinutes } from '../store/queries-analysis.js';
+import type {
+  KeyCountStep,
+  KeysPerMinute,
+  ZoneBucket,
+  ZoneMinutes,
+} from '../store/queries-analysis.js';
 import { stepSecondsOf, type ZoneInputs } from './zone-inputs.js';
 
 type StateRow = [string, string, ...number[]];
 
-interface NamedCount {
+interface Named {
   readonly instance: string;
   readonly zone: string;
+}
+
+interface NamedCount extends Named {
   requests: number;
 }
 
@@ -22,13 +30,12 @@ export class ZoneRows implements RowSink {
   readonly #buckets = new Map<string, ZoneBucket>();
   readonly #limits: StoredLimits[] = [];
   readonly #exhausted = new Map<string, NamedCount>();
-  /** Distinct keys by instance, zone and minute. */
-  readonly #keys = new Map<string, Set<string>>();
+  /** By instance, zone and minute. */
+  readonly #keys = new Map<string, KeyCountStep>();
 
   row(table: RowTable, row: readonly unknown[]): void {
     if (table === 'zone_state') this.#state(row as StateRow);
     else if (table === 'zone_outcomes') this.#outcome(row as (string | number)[]);
-    else if (table === 'key_minutes') this.#key(row as (string | number)[]);
     else if (table === 'limits') this.#limit(row as (string | number)[]);
   }
 
@@ -52,6 +59,7 @@ export class ZoneRows implements RowSink {
       ),
       created: zones.map(createdOf),
       keys: this.#keysPerMinute(),
+      keySteps: this.#keySteps(Math.max(60, stepSeconds) * 1000),
       limits: this.#limits.toSorted((a, b) => a.sinceMs - b.sinceMs),
       exhausted: [...this.#exhausted.values()],
     };
@@ -60,6 +68,10 @@ export class ZoneRows implements RowSink {
   #state([instance, zone, ...numbers]: StateRow): void {
     const [bucketS, nodes, capacityNodes, evictions, inDebt, admitted, failures, created] =
       numbers as [number, number, number, number, number, number, number, number];
+    const [keys, newKeys] = numbers.slice(8);
+    if (keys !== undefined && newKeys !== undefined) {
+      this.#countKeys({ instance, zone, timeMs: bucketS * 1000, keys, keysMost: newKeys });
+    }
     const key = JSON.stringify([instance, zone, bucketS]);
     const bucket = {
       instance,
@@ -86,12 +98,12 @@ export class ZoneRows implements RowSink {
     this.#exhausted.set(key, known);
   }
 
-  #key(row: readonly (string | number)[]): void {
-    const [instance, zone, key, minute] = row;
-    const name = JSON.stringify([instance, zone, minute]);
-    const known = this.#keys.get(name) ?? new Set();
-    known.add(key as string);
-    this.#keys.set(name, known);
+  #countKeys(bucket: KeyCountStep): void {
+    const timeMs = Math.floor(bucket.timeMs / 60_000) * 60_000;
+    const name = JSON.stringify([bucket.instance, bucket.zone, timeMs]);
+    const known = this.#keys.get(name) ?? { ...bucket, timeMs, keys: 0, keysMost: 0 };
+    const keys = Math.max(known.keys, bucket.keys);
+    this.#keys.set(name, { ...known, keys, keysMost: known.keysMost + bucket.keysMost });
   }
 
   #limit(row: readonly (string | number)[]): void {
@@ -110,16 +122,30 @@ export class ZoneRows implements RowSink {
   }
 
   #keysPerMinute(): KeysPerMinute[] {
-    const sizes = Array.from(this.#keys, ([name, keys]) => {
-      const [instance, zone] = JSON.parse(name) as [string, string, number];
-      return { instance, zone, size: keys.size };
+    return Array.from(groupBy([...this.#keys.values()], zoneOf).values(), (minutes) => {
+      const least = minutes.map(({ keys }) => keys);
+      const most = minutes.map(({ keysMost }) => keysMost);
+      return {
+        ...names(minutes[0]!),
+        keysMean: mean(least),
+        keysMax: Math.max(...least),
+        keysMostMean: mean(most),
+        keysMostMax: Math.max(...most),
+      };
     });
-    return Array.from(groupBy(sizes, zoneOf).values(), (group) => ({
-      instance: group[0]!.instance,
-      zone: group[0]!.zone,
-      keysMean: mean(group.map(({ size }) => size)),
-      keysMax: Math.max(...group.map(({ size }) => size)),
+  }
+
+  #keySteps(stepMs: number): KeyCountStep[] {
+    const inStep = Array.from(this.#keys.values(), (minute) => ({
+      ...minute,
+      timeMs: Math.floor(minute.timeMs / stepMs) * stepMs,
     }));
+    const steps = groupBy(inStep, (minute) => `${minute.timeMs} ${zoneOf(minute)}`);
+    return Array.from(steps.values(), (minutes) => ({
+      ...minutes[0]!,
+      keys: Math.max(...minutes.map(({ keys }) => keys)),
+      keysMost: Math.max(...minutes.map(({ keysMost }) => keysMost)),
+    })).sort(byZoneAndTime);
   }
 }
 
@@ -170,15 +196,15 @@ function createdOf(buckets: readonly ZoneBucket[]): ZoneMinutes {
   };
 }
 
-function names({ instance, zone }: ZoneBucket): { instance: string; zone: string } {
+function names({ instance, zone }: Named): Named {
   return { instance, zone };
 }
 
-function zoneOf({ instance, zone }: { instance: string; zone: string }): string {
+function zoneOf({ instance, zone }: Named): string {
   return JSON.stringify([instance, zone]);
 }
 
-function byZoneAndTime(a: ZoneBucket, b: ZoneBucket): number {
+function byZoneAndTime(a: Named & { timeMs: number }, b: Named & { timeMs: number }): number {
   const [one, other] = [zoneOf(a), zoneOf(b)];
   return one < other ? -1 : one > other ? 1 : a.timeMs - b.timeMs;
 }

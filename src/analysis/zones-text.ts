@@ -15,7 +15,7 @@ export function zonesText(zones: readonly ZoneAnalysis[]): string {
     zones.flatMap(remarks),
     [
       'new/min: nodes made in a minute, mean and most; a key counts again when its node had gone.',
-      'keys/min: distinct keys among the limited and the most frequent ones, at least so many.',
+      ...keysLegend(zones),
       'would do: a size in which no key would have been forgotten before its time; rather too large.',
     ],
   ];
@@ -40,9 +40,36 @@ function occupancy(zones: readonly ZoneAnalysis[]): string[] {
       share(zone.nodesMax, zone.capacityNodes),
       count(zone.headroomNodes),
       `${count(zone.newKeysPerMinute.mean)} (${count(zone.newKeysPerMinute.max)})`,
-      `${count(zone.keysPerMinute.mean)} (${count(zone.keysPerMinute.max)})`,
+      keysOf(zone),
     ]),
   );
+}
+
+function keysOf(zone: ZoneAnalysis): string {
+  const { mean, max, isExact } = zone.keysPerMinute;
+  const text = `${count(mean)} (${count(max)})`;
+  return isExact ? atLeast(zone, text) : `≥ ${text}`;
+}
+
+function keysLegend(zones: readonly ZoneAnalysis[]): string[] {
+  const lines = ['keys/min: distinct keys in a minute, mean and most.'];
+  const inPieces = zones.filter(({ keysPerMinute: { isExact, atMost } }) => !isExact && atMost);
+  if (inPieces.length > 0) {
+    const most = inPieces.map((zone) => {
+      const { mean, max } = zone.keysPerMinute.atMost!;
+      return `${nameOf(zone)} ${count(mean)} (${count(max)})`;
+    });
+    lines.push(
+      '  Of minutes that were stored in several pieces, or had too many keys to hold, a lower bound; ' +
+        `at most: ${most.join(', ')}.`,
+    );
+  }
+  if (zones.some(({ keysPerMinute: { atMost } }) => atMost === null)) {
+    lines.push(
+      '  Older rows tell of the limited and the most frequent keys alone: there a lower bound.',
+    );
+  }
+  return lines;
 }
 
 function forgotten(zones: readonly ZoneAnalysis[]): string[] {
@@ -63,9 +90,9 @@ function forgotten(zones: readonly ZoneAnalysis[]): string[] {
 }
 
 /** `≥ 12` where the logs cannot show all requests. */
-function atLeast(zone: ZoneAnalysis, value: number): string {
+function atLeast(zone: ZoneAnalysis, value: number | string): string {
   const isLowerBound = zone.lowerBound !== null && zone.lowerBound.length > 0;
-  return `${isLowerBound ? '≥ ' : ''}${count(value)}`;
+  return `${isLowerBound ? '≥ ' : ''}${typeof value === 'number' ? count(value) : value}`;
 }
 
 function remarks(zone: ZoneAnalysis): string[] {

@@ -8,7 +8,11 @@
  * never forget a key.
  */
 import { capacityKeys, capacityTable, sizeForKeys } from '../check/zone-size.js';
-import type { ZoneBucket } from '../store/queries-analysis.js';
+import type {
+  KeyCountStep,
+  KeysPerMinute as StoredKeys,
+  ZoneBucket,
+} from '../store/queries-analysis.js';
 import type { StoredLimits, ZoneStateTotal } from '../store/queries.js';
 import type { LowerBound } from './lower-bound.js';
 import type { ZoneInputs } from './zone-inputs.js';
@@ -39,8 +43,8 @@ export interface ZoneAnalysis {
   readonly keysCreated: number;
   /** Nodes made in a minute. A key counts again when its node had been removed in between. */
   readonly newKeysPerMinute: PerMinute;
-  /** Distinct keys of the limited and the most frequent ones in a minute: at least so many. */
-  readonly keysPerMinute: PerMinute;
+  /** Distinct keys in a minute. */
+  readonly keysPerMinute: KeysPerMinute;
   /**
    * A size that would have forgotten no key too early; null where the configuration is unknown, and
    * where requests found no memory that these logs do not show.
@@ -51,9 +55,19 @@ export interface ZoneAnalysis {
   readonly stepSeconds: number;
   /** As the replay has it, allocation failures too. */
   readonly buckets: readonly ZoneStep[];
+  /** Distinct keys of the minute that had most, in steps of `stepSeconds`, or of a minute if less. */
+  readonly keys: readonly Omit<KeyCountStep, 'instance' | 'zone'>[];
 }
 
 type ZoneStep = Omit<ZoneBucket, 'instance' | 'zone'>;
+
+/** At least so many in the rows; `atMost` is the same where each minute was stored in one piece. */
+export interface KeysPerMinute extends PerMinute {
+  /** null where rows from before they were counted hold the limited and the heaviest keys alone. */
+  readonly atMost: PerMinute | null;
+  /** All keys were counted, as far as logs show them (see `lowerBound`). */
+  readonly isExact: boolean;
+}
 
 export interface PerMinute {
   readonly mean: number;
@@ -104,6 +118,7 @@ function ownInputs(
     capacities: inputs.capacities.filter(isOwn),
     created: inputs.created.filter(isOwn),
     keys: inputs.keys.filter(isOwn),
+    keySteps: inputs.keySteps.filter(isOwn),
     limits: inputs.limits.filter(isOwn),
     exhausted: inputs.exhausted.filter(isOwn),
   };
@@ -156,7 +171,7 @@ function analyseZone(
     allocationFailures,
     keysCreated: state.keysCreated,
     newKeysPerMinute: perMinute(inputs.created[0]?.createdMean, inputs.created[0]?.createdMax),
-    keysPerMinute: perMinute(inputs.keys[0]?.keysMean, inputs.keys[0]?.keysMax),
+    keysPerMinute: keysPerMinute(inputs.keys[0]),
     sufficient:
       limit === undefined
         ? null
@@ -164,6 +179,7 @@ function analyseZone(
     lowerBound: lowerBound === null ? null : (lowerBound.get(zone) ?? []),
     stepSeconds: inputs.stepSeconds,
     buckets: inputs.buckets.map(ofTime),
+    keys: inputs.keySteps.map(({ timeMs, keys, keysMost }) => ({ timeMs, keys, keysMost })),
   };
 }
 
@@ -184,6 +200,17 @@ function ofTime(bucket: ZoneBucket): ZoneStep {
 
 function perMinute(mean = 0, max = 0): PerMinute {
   return { mean: Math.round(mean * 10) / 10, max };
+}
+
+function keysPerMinute(keys: StoredKeys | undefined): KeysPerMinute {
+  if (keys === undefined) return { ...perMinute(), atMost: null, isExact: false };
+  const { keysMean, keysMax, keysMostMean, keysMostMax } = keys;
+  const atMost = keysMostMean === null ? null : perMinute(keysMostMean, keysMostMax ?? 0);
+  return {
+    ...perMinute(keysMean, keysMax),
+    atMost,
+    isExact: keysMostMean === keysMean && keysMostMax === keysMax,
+  };
 }
 
 function capacities({ zone, sizeBytes }: StoredLimits): ZoneAnalysis['capacityByKeyLength'] {

@@ -27,6 +27,7 @@ const ZONE_COUNTERS = [
   ['zoneEvictionsInDebt', 'evictions_in_debt'],
   ['zoneAdmittedByEviction', 'admitted_by_eviction'],
   ['zoneAllocationFailures', 'allocation_failures'],
+  ['zoneMinuteKeys', 'new_keys_in_minute'],
 ] as const satisfies readonly (readonly [MetricId, string])[];
 
 export interface TailMetricsOptions {
@@ -273,7 +274,7 @@ export class TailMetrics {
     this.#set('zoneNodes', { zone, instance }, Number(row['nodes']));
     this.#set('zoneCapacityNodes', { zone, instance }, Number(row['capacity_nodes']));
     for (const [id, column] of ZONE_COUNTERS)
-      this.#add(id, { zone, instance }, Number(row[column]));
+      this.#add(id, { zone, instance }, Number(row[column] ?? 0));
   }
 
   /** Since the start of this process. */

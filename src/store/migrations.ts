@@ -45,7 +45,7 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   {
     version: 2,
-    what: "bounds of a key's largest excess",
+    what: "bounds of a key's largest excess, and distinct keys of a minute",
     statements: (target) => addedColumns(2, target),
   },
 ];

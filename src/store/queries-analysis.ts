@@ -100,21 +100,74 @@ export async function createdPerMinute(store: Store, filter: Filter = {}): Promi
 export interface KeysPerMinute {
   readonly instance: string;
   readonly zone: string;
+  /** Distinct keys of a minute, at least. */
   readonly keysMean: number;
   readonly keysMax: number;
+  /** At most; null where rows of a minute do not tell. */
+  readonly keysMostMean: number | null;
+  readonly keysMostMax: number | null;
 }
 
-/** Distinct keys per minute among those that key_minutes holds: limited ones, and the heaviest. */
+/**
+ * Distinct keys per minute. A minute that was stored in one piece has one number; of one in several
+ * that knew nothing of each other, the largest piece is the least, and their sum the most. Rows of
+ * schema version 1 do not count: there at least as many as key_minutes holds, limited and heaviest.
+ */
 export async function keysPerMinute(store: Store, filter: Filter = {}): Promise<KeysPerMinute[]> {
-  const { sql, params } = inBuckets(filter, 'minute', MINUTE_SECONDS);
+  const inMinutes = inBuckets(filter, 'minute', MINUTE_SECONDS);
+  const inState = inBuckets(filter, MINUTE_OF_BUCKET, MINUTE_SECONDS);
   return store.query<KeysPerMinute>(
-    `SELECT instance, zone, avg(keys) AS keysMean, max(keys) AS keysMax
+    `SELECT instance, zone, avg(least) AS keysMean, max(least) AS keysMax,
+       if(countIf(most IS NULL) = 0, avg(most), NULL) AS keysMostMean,
+       if(countIf(most IS NULL) = 0, max(most), NULL) AS keysMostMax
      FROM (
-       SELECT instance, zone, minute, uniqExact(key) AS keys
-       FROM key_minutes WHERE ${sql} GROUP BY instance, zone, minute
+       SELECT instance, zone, minute, ifNull(max(keys_least), 0) AS least, max(keys_most) AS most
+       FROM (
+         SELECT instance, zone, ${MINUTE_OF_BUCKET} AS minute, ${KEYS_OF_MINUTE}
+         FROM zone_state WHERE ${inState.sql} GROUP BY instance, zone, minute
+         UNION ALL
+         SELECT instance, zone, minute, toNullable(uniqExact(key)) AS keys_least,
+           CAST(NULL, 'Nullable(UInt64)') AS keys_most
+         FROM key_minutes WHERE ${inMinutes.sql} GROUP BY instance, zone, minute
+       )
+       GROUP BY instance, zone, minute
      )
      GROUP BY instance, zone ORDER BY instance, zone`,
-    params,
+    { ...inState.params, ...inMinutes.params },
+  );
+}
+
+const MINUTE_OF_BUCKET = 'toStartOfMinute(bucket)';
+const KEYS_OF_MINUTE = `max(keys_in_minute) AS keys_least,
+           if(countIf(new_keys_in_minute IS NULL) = 0, sum(new_keys_in_minute), NULL) AS keys_most`;
+
+export interface KeyCountStep {
+  readonly instance: string;
+  readonly zone: string;
+  /** Begin of the step. */
+  readonly timeMs: number;
+  /** Of the minute in the step that had most; at least, and at most. */
+  readonly keys: number;
+  readonly keysMost: number;
+}
+
+/** Distinct keys of a minute, over time; minutes of which no row tells are left out. */
+export async function keyCountSteps(
+  store: Store,
+  stepSeconds: number,
+  filter: Filter = {},
+): Promise<KeyCountStep[]> {
+  const { sql, params } = inBuckets(filter, MINUTE_OF_BUCKET, MINUTE_SECONDS);
+  return store.query<KeyCountStep>(
+    `SELECT instance, zone,
+       toUnixTimestamp(toStartOfInterval(minute, toIntervalSecond({step:UInt32}))) * 1000 AS timeMs,
+       assumeNotNull(max(keys_least)) AS keys, assumeNotNull(max(keys_most)) AS keysMost
+     FROM (
+       SELECT instance, zone, ${MINUTE_OF_BUCKET} AS minute, ${KEYS_OF_MINUTE}
+       FROM zone_state WHERE ${sql} GROUP BY instance, zone, minute HAVING keys_most IS NOT NULL
+     )
+     GROUP BY instance, zone, timeMs ORDER BY instance, zone, timeMs`,
+    { ...params, step: Math.max(MINUTE_SECONDS, stepSeconds) },
   );
 }
 

@@ -312,6 +312,7 @@ type DataTableName = keyof typeof DATA_TABLES;
 export type TableName = DataTableName;
 
 const NULLABLE_MAX = 'SimpleAggregateFunction(max, Nullable(UInt64))';
+const NULLABLE_SUM = 'SimpleAggregateFunction(sum, Nullable(UInt64))';
 
 /** A column that came after version 1. NULL, which rows from before it have, is "not known". */
 export interface AddedColumn {
@@ -337,6 +338,20 @@ export const ADDED_COLUMNS: readonly AddedColumn[] = [
     name: 'excess_high_max_milli',
     type: NULLABLE_MAX,
     after: 'excess_low_max_milli',
+  },
+  {
+    version: 2,
+    table: 'zone_state',
+    name: 'keys_in_minute',
+    type: NULLABLE_MAX,
+    after: 'keys_created',
+  },
+  {
+    version: 2,
+    table: 'zone_state',
+    name: 'new_keys_in_minute',
+    type: NULLABLE_SUM,
+    after: 'keys_in_minute',
   },
 ];
 
