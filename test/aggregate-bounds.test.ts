@@ -110,16 +110,19 @@ test('a flood of keys: memory ends, limited ones come first, the rest is counted
 });
 
 test('keys of a minute are told once, bucket by bucket, and go on after a restart', () => {
-  const keys = new KeyTable();
-  const count = (minutes: KeyMinutes, ...texts: string[]): void => {
-    for (const text of texts) minutes.count(idOf(keys, text), WORD.passed, 0, 0, 0);
+  const minutesOf = (): KeyMinutes & { table: KeyTable } => {
+    const table = new KeyTable();
+    return Object.assign(new KeyMinutes({ keys: table }, 1, 3), { table });
   };
-  const first = new KeyMinutes({ keys }, 1, 3);
+  const count = (minutes: ReturnType<typeof minutesOf>, ...texts: string[]): void => {
+    for (const text of texts) minutes.count(idOf(minutes.table, text), WORD.passed, 0, 0, 0);
+  };
+  const first = minutesOf();
   count(first, 'a', 'b', 'a');
   assert.deepEqual([first.size, first.takeNew()], [2, 2]);
   count(first, 'b', 'c', 'd', 'd');
   // Two requests had no room: of one key, or of two.
-  const second = new KeyMinutes({ keys }, 1, 3);
+  const second = minutesOf();
   second.restore(first.snapshot(), first.told());
   for (const minutes of [first, second]) {
     assert.deepEqual([minutes.size, minutes.takeNew()], [3, 3]);

@@ -58,7 +58,8 @@ export class KeyMinutes {
   #told = 0;
 
   /**
-   * @param zone whose keys are counted; another table of keys may take their place while none is held
+   * @param zone whose keys are counted, by nobody else at the same time; another table of keys may
+   *   take their place while none is held
    * @param keep keys that come out beside those that were limited
    */
   constructor(zone: Pick<ZoneReplay, 'keys'>, keep: number, most: number) {
