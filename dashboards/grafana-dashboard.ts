@@ -298,6 +298,13 @@ function timeSeries(panel: Drawable): timeseries.PanelBuilder {
     );
   }
   if (panel.isNamedBySeries) builder.displayName('${__field.labels.series}');
+  for (const column of panel.band ?? []) {
+    // Grafana fills down to one series by its whole name, which ends in instance and zone here.
+    builder.overrideByRegexp(`/^${column}/`, [
+      { id: 'custom.lineWidth', value: 1 },
+      { id: 'custom.lineStyle', value: { fill: 'dash', dash: [2, 4] } },
+    ]);
+  }
   if (panel.draw === 'lines') {
     return builder.drawStyle(common.GraphDrawStyle.Line).spanNulls(true);
   }

@@ -262,10 +262,17 @@ async function sums(store: Store): Promise<void> {
     store.query<Record<string, unknown>>(
       expand(panelSql(id), QUARTER, { ...EVERYTHING, zone: ['z0'], server: ['s0'], key: 'k0' }),
     );
-  const excess = { series: 'edge z0', excess: 0, burst: 10, delay: 5 };
+  const excess = {
+    ...{ series: 'edge z0', 'at least': 0, 'at most': 0.5, excess: 0 },
+    ...{ burst: 10, delay: 5 },
+  };
   assert.deepEqual(await ask('keys-one-excess'), [
     { time: '2026-11-06 21:20:00', ...excess },
     { time: '2026-11-06 21:21:00', ...excess },
+  ]);
+  assert.deepEqual(await ask('zones-distinct-keys'), [
+    { time: '2026-11-06 21:20:00', series: 'edge z0', 'distinct keys': 40 },
+    { time: '2026-11-06 21:21:00', series: 'edge z0', 'distinct keys': 40 },
   ]);
   const [headroom] = await ask('zones-headroom');
   assert.deepEqual(headroom, {

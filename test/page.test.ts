@@ -129,6 +129,16 @@ async function swatches(page: Page, panelId: string): Promise<Map<string, string
   return new Map(entries);
 }
 
+/** As pixelsOf() names it. */
+const BAND_COLOUR = `(() => {
+  const probe = document.createElement('i');
+  probe.style.color = 'var(--band)';
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+})()`;
+
 async function assertNoFailure(page: Page): Promise<void> {
   assert.deepEqual(await page.locator('.failure').allInnerTexts(), []);
 }
@@ -195,7 +205,12 @@ part(
   () => `${urls.samples}/zones`,
   async ({ page }) => {
     await waitForPanels(page);
-    for (const id of ['zones-occupancy', 'zones-keys-created', 'zones-refused-share']) {
+    for (const id of [
+      'zones-occupancy',
+      'zones-keys-created',
+      'zones-distinct-keys',
+      'zones-refused-share',
+    ]) {
       const pixels = await pixelsOf(page, id);
       const colours = [...(await swatches(page, id)).values()];
       assert.ok(colours.length >= 3, id);
@@ -232,6 +247,32 @@ part(
     const read = await page.locator('#health-totals dd').first().innerText();
     assert.equal(read, '4,490');
     assert.ok((await page.locator('#health-sources').innerText()).includes('samples/access.log'));
+    await assertNoFailure(page);
+  },
+);
+
+part(
+  'one key’s excess lies in the band between its bounds, beside burst and delay',
+  () => `${urls.many}/keys?${FILLED}&zone=zone100&key=key100`,
+  async ({ page }) => {
+    await waitForPanels(page);
+    const id = 'keys-one-excess';
+    const legend = await swatches(page, id);
+    const columns = ['at least', 'at most', 'excess', 'burst', 'delay'];
+    assert.deepEqual(
+      [...legend.keys()],
+      columns.map((column) => `edge zone100: ${column}`),
+    );
+    const band = await page.evaluate<string>(BAND_COLOUR);
+    const pixels = await pixelsOf(page, id);
+    for (const [name, colour] of legend) assert.ok((pixels.get(colour) ?? 0) > 100, name);
+    // 90 to 100.5 of a chart that ends a little above that, over its whole width: a tenth of it.
+    const drawn = [...pixels.values()].reduce((sum, count) => sum + count, 0);
+    assert.ok((pixels.get(band) ?? 0) > 3000, `${pixels.get(band)} of ${drawn}`);
+    await page.locator(`#${id} .legend button`, { hasText: /at most$/ }).click();
+    const without = await pixelsOf(page, id);
+    assert.equal(without.get(band), undefined);
+    assert.ok((without.get(legend.get('edge zone100: excess')!) ?? 0) > 100);
     await assertNoFailure(page);
   },
 );

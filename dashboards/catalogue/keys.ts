@@ -127,14 +127,19 @@ const ONE_KEY_EXCESS: Panel = {
   title: 'Excess of the chosen key',
   question: 'How far above the rate was this key, and where do its limits lie?',
   why:
-    'The largest excess in each step. Above `delay` a request waits, above `burst` it is rejected. ' +
-    'The lines are of the newest configuration; where several limits use the zone, the lowest. ' +
+    'The largest excess in each step, and between what it lies: logs tell when a request was ' +
+    'decided to the millisecond at best. Rows of older versions have no bounds. ' +
+    'Above `delay` a request waits, above `burst` it is rejected. ' +
+    'These two are of the newest configuration; where several limits use the zone, the lowest. ' +
     'With nodelay there is no line for delay.',
   kind: 'timeseries',
   sql: `SELECT one.time AS time, concat(one.instance, ' ', one.zone) AS series,
-  one.excess AS "excess", rules.burst AS "burst", rules.delay AS "delay"
+  one.low AS "at least", one.high AS "at most", one.excess AS "excess",
+  rules.burst AS "burst", rules.delay AS "delay"
 FROM (
-  SELECT ${MINUTE_STEP}, instance, zone, max(excess_max_milli) / 1000 AS excess
+  SELECT ${MINUTE_STEP}, instance, zone, max(excess_max_milli) / 1000 AS excess,
+    if(countIf(excess_high_max_milli IS NULL) = 0, max(excess_low_max_milli) / 1000, NULL) AS low,
+    if(countIf(excess_high_max_milli IS NULL) = 0, max(excess_high_max_milli) / 1000, NULL) AS high
   FROM key_minutes
   WHERE ${ofZones('minute')}
     AND ${equals('key', 'key')}
@@ -155,6 +160,7 @@ LEFT JOIN (
 ORDER BY time, series`,
   unit: 'requests',
   draw: 'lines',
+  band: ['at least', 'at most'],
   minIntervalSeconds: MINUTE_STEP_SECONDS,
   width: 12,
 };

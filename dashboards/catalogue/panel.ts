@@ -70,6 +70,8 @@ export interface Panel {
   readonly isNamedBySeries?: true;
   /** Counts are bars that add up; what is measured is a line. */
   readonly draw?: 'stacked bars' | 'lines';
+  /** Columns between which a measured value lies: thin lines, with the space between them filled. */
+  readonly band?: readonly [low: string, high: string];
   /** Columns that are there for links only. */
   readonly hidden?: readonly string[];
   readonly drillDown?: readonly DrillDown[];

@@ -236,6 +236,19 @@ const PANELS: readonly PrometheusPanel[] = [
     width: 8,
   },
   {
+    id: 'prometheus-distinct-keys',
+    title: 'Distinct keys in a minute',
+    question: 'How many clients does each zone see?',
+    why: 'The mean over the minutes of a step; fewer than nginx saw where requests are not logged.',
+    kind: 'timeseries',
+    queries: [
+      { expr: `60 * sum ${BY_ZONE} (${rate('zoneMinuteKeys', IN_ZONES)})`, legend: PER_ZONE },
+    ],
+    unit: 'count',
+    draw: 'lines',
+    width: 24,
+  },
+  {
     id: 'prometheus-agreement',
     title: 'Decisions that the replay explains',
     question: 'How far can the replay be believed?',

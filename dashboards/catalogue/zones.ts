@@ -101,7 +101,7 @@ ORDER BY time, series`,
   unit: 'nodes per second',
   draw: 'stacked bars',
   minIntervalSeconds: BUCKET_STEP_SECONDS,
-  width: 8,
+  width: 12,
 };
 
 const ADMITTED: Panel = {
@@ -120,7 +120,7 @@ ORDER BY time, series`,
   unit: 'requests per second',
   draw: 'stacked bars',
   minIntervalSeconds: BUCKET_STEP_SECONDS,
-  width: 8,
+  width: 12,
 };
 
 const KEYS_CREATED: Panel = {
@@ -141,7 +141,28 @@ ORDER BY time, series`,
   unit: 'nodes per second',
   draw: 'stacked bars',
   minIntervalSeconds: BUCKET_STEP_SECONDS,
-  width: 8,
+  width: 12,
+};
+
+const DISTINCT_KEYS: Panel = {
+  id: 'zones-distinct-keys',
+  title: 'Distinct keys in a minute',
+  question: 'How many clients does each zone see?',
+  why:
+    'Of the minute in each step that had most. All keys are counted, those that the store does not ' +
+    'keep as well; fewer than nginx saw where requests are not logged.',
+  kind: 'timeseries',
+  isNamedBySeries: true,
+  sql: `SELECT ${BUCKET_STEP}, concat(instance, ' ', zone) AS series,
+  max(keys_in_minute) AS "distinct keys"
+FROM zone_state
+WHERE ${ofZones('bucket')}
+GROUP BY time, series
+ORDER BY time, series`,
+  unit: 'count',
+  draw: 'lines',
+  minIntervalSeconds: MINUTE_STEP_SECONDS,
+  width: 12,
 };
 
 const REFUSED_BY_ZONE: Panel = {
@@ -246,6 +267,7 @@ export const ZONES: Dashboard = {
     EVICTIONS,
     ADMITTED,
     KEYS_CREATED,
+    DISTINCT_KEYS,
     REFUSED_BY_ZONE,
     EXCESS,
     HEADROOM,

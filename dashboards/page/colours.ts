@@ -29,6 +29,8 @@ const MEANT: Readonly<Record<string, string>> = {
   nginx: 'nginx',
   unknown: 'unknown',
   unparsable: 'rejected',
+  'at least': 'bound',
+  'at most': 'bound',
   burst: 'rejected',
   delay: 'delayed',
 };

@@ -59,7 +59,10 @@ export class TimeChart {
       series: this.#series(),
       data: this.#data(),
       y: valueAxis(panel.unit),
-      draw: (chart) => this.#drawThresholds(chart),
+      draw: (chart) => {
+        this.#drawBands(chart);
+        this.#drawThresholds(chart);
+      },
       tooltip: (at) => this.#tooltip(at),
       onZoom: options.onZoom,
       onPick: (at, y) => this.#pick(at, y),
@@ -86,7 +89,8 @@ export class TimeChart {
       const points = { show: false };
       if (!this.#isStacked) {
         const dash = isLevel(data.series[at]!.column) ? { dash: [6, 4] } : {};
-        return { stroke: colour, width: 2, points, paths: stepPaths(stepMs / 1000), ...dash };
+        const width = this.#isBound(data.series[at]!.column) ? 1 : 2;
+        return { stroke: colour, width, points, paths: stepPaths(stepMs / 1000), ...dash };
       }
       const gap = isDense ? 0 : 1;
       const paths = window.uPlot.paths.bars!({ align: 1, size: [1, Infinity], gap });
@@ -180,6 +184,26 @@ export class TimeChart {
     return element('ul', { class: 'thresholds' }, items);
   }
 
+  #isBound(column: string): boolean {
+    return this.#options.panel.band?.includes(column) === true;
+  }
+
+  /** What lies between the two bounds of a group, step by step, beneath the lines. */
+  #drawBands(chart: UPlot): void {
+    const { data, panel, stepMs } = this.#options;
+    if (panel.band === undefined) return;
+    const [low, high] = panel.band;
+    chart.ctx.fillStyle = cssColour('--band');
+    for (const [at, lower] of data.series.entries()) {
+      if (lower.column !== low || !this.#isShown(at)) continue;
+      const to = data.series.findIndex(
+        ({ group, column }) => column === high && group === lower.group,
+      );
+      if (to < 0 || !this.#isShown(to)) continue;
+      fillSteps(chart, lower.values, data.series[to]!.values, stepMs / 1000);
+    }
+  }
+
   #drawThresholds(chart: UPlot): void {
     const { ctx, bbox } = chart;
     for (const { value, colour } of this.#options.panel.thresholds ?? []) {
@@ -189,6 +213,30 @@ export class TimeChart {
       ctx.fillRect(bbox.left, y, bbox.width, 2);
     }
   }
+}
+
+/** Fills from one value to the other, each for its whole step; cut off at the chart's edges. */
+function fillSteps(
+  chart: UPlot,
+  lows: Series['values'],
+  highs: Series['values'],
+  stepSeconds: number,
+): void {
+  const { ctx, bbox } = chart;
+  const [times] = chart.data;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  for (const [at, time] of times.entries()) {
+    const [low, high] = [lows[at], highs[at]];
+    if (low == null || high == null) continue;
+    const end = Math.min(times[at + 1] ?? Infinity, time + stepSeconds);
+    const [left, right] = [time, end].map((t) => Math.round(chart.valToPos(t, 'x', true)));
+    const [top, bottom] = [high, low].map((value) => Math.round(chart.valToPos(value, 'y', true)));
+    ctx.fillRect(left!, top!, right! - left!, bottom! - top!);
+  }
+  ctx.restore();
 }
 
 /** A value holds for its whole step, so that one that stands alone is seen as well. */

@@ -27,6 +27,7 @@ interface TailOptions extends LogOptions, StoreOptions, PrivacyChoice {
   readonly commitInterval: number;
   readonly spool?: string;
   readonly spoolMax: number;
+  readonly storeTimeout: number;
   readonly alertInterval: number;
   readonly alertmanager: string[];
   readonly alertmanagerLoginFile?: string;
@@ -74,6 +75,11 @@ export function addTail(limitlens: Command): Command {
         .default(512 * 2 ** 20, '512MiB'),
     )
     .addOption(
+      option('--store-timeout <duration>', 'a server that sends nothing for so long is away')
+        .argParser(duration)
+        .default(20_000, '20s'),
+    )
+    .addOption(
       option('--alert-interval <duration>', 'how often to evaluate the alerts; 0 for never')
         .argParser(duration)
         .default(30_000, '30s'),
@@ -118,12 +124,13 @@ async function tailSettings(files: readonly string[], tail: Command): Promise<Ta
     const { applyConfig } = await import('../commands/config-options.js');
     logs = applyConfig(tail, config, files);
   }
-  const { commitInterval, spoolMax, alertInterval, ...rest } = readLogOptions(
+  const { commitInterval, spoolMax, storeTimeout, alertInterval, ...rest } = readLogOptions(
     tail.opts<TailOptions>(),
   );
   const own = {
     commitIntervalMs: commitInterval,
     spoolMaxBytes: spoolMax,
+    storeTimeoutMs: storeTimeout,
     alertIntervalMs: alertInterval,
     version: readVersion(),
   };

@@ -18,8 +18,7 @@ import { checkOfferChoice, OfferedStore, type OfferChoice } from './offered-stor
 export interface TailHttpChoice extends HttpChoice, OfferChoice {}
 
 export interface TailHttpParts {
-  /** Undefined where it is away; then it is a server's, and not to be offered. */
-  readonly store: Store | undefined;
+  /** Of an embedded store. */
   readonly folder: string;
   readonly isReady: () => boolean;
   readonly metrics: () => Promise<{ readonly type: string; readonly text: string }>;
@@ -43,45 +42,42 @@ export function checkHttpChoice(
 
 export class TailHttp {
   readonly server: HttpServer;
-  readonly #offered: OfferedStore | undefined;
+  readonly #choice: TailHttpChoice;
+  readonly #parts: TailHttpParts;
+  #offered: OfferedStore | undefined;
 
-  readonly #log: TailHttpParts['log'];
-
-  private constructor(
-    server: HttpServer,
-    offered: OfferedStore | undefined,
-    log: TailHttpParts['log'],
-  ) {
+  private constructor(server: HttpServer, choice: TailHttpChoice, parts: TailHttpParts) {
     this.server = server;
-    this.#offered = offered;
-    this.#log = log;
+    this.#choice = choice;
+    this.#parts = parts;
   }
 
-  /** @throws InputError as checkHttpChoice(), 74 when an address cannot be listened on */
+  /**
+   * Metrics and health at first; serve() or offer() brings the page.
+   *
+   * @throws InputError as checkHttpChoice(), 74 when an address cannot be listened on
+   */
   static async open(choice: TailHttpChoice, parts: TailHttpParts): Promise<TailHttp> {
-    const { log, store, folder } = parts;
-    const onError = (path: string, error: unknown): void => {
-      log.error('a request failed', { path, error: String((error as Error).message) });
-    };
+    const onError = errorTeller(parts);
     const server = await HttpServer.start({ ...choice, routes: routesOf(parts), onError });
-    if (store !== undefined) server.add(...pageRoutes(store, { version: readVersion() }));
-    let offered: OfferedStore | undefined;
-    try {
-      if (store !== undefined)
-        offered = await OfferedStore.open(choice, { store, folder, onError });
-    } catch (error) {
-      await server.close();
-      throw error;
-    }
-    const { address, port } = server.address;
-    const clickhouse = offered?.clickhouseUrl;
-    log.info('listens', {
-      ...{ address, port, url: server.url },
-      ...(clickhouse === undefined ? {} : { clickhouse }),
-    });
-    const http = new TailHttp(server, offered, log);
-    http.#warnIfOpen();
+    const http = new TailHttp(server, choice, parts);
+    // An embedded store is offered before anybody is told.
+    if (choice.clickhouse !== undefined) http.#tellAddress();
     return http;
+  }
+
+  /** The page over a store that stays open. */
+  serve(store: Store): void {
+    this.server.add(...pageRoutes(store, { version: readVersion() }));
+  }
+
+  /** The page over an embedded store, and the store itself. @throws InputError as OfferedStore.open() */
+  async offer(store: Store): Promise<void> {
+    this.serve(store);
+    const { folder } = this.#parts;
+    const onError = errorTeller(this.#parts);
+    this.#offered = await OfferedStore.open(this.#choice, { store, folder, onError });
+    this.#tellAddress();
   }
 
   /**
@@ -108,13 +104,29 @@ export class TailHttp {
     await Promise.all([this.server.close(), this.#offered?.close()]);
   }
 
+  #tellAddress(): void {
+    const { address, port } = this.server.address;
+    const clickhouse = this.#offered?.clickhouseUrl;
+    this.#parts.log.info('listens', {
+      ...{ address, port, url: this.server.url },
+      ...(clickhouse === undefined ? {} : { clickhouse }),
+    });
+    this.#warnIfOpen();
+  }
+
   #warnIfOpen(): void {
     if (!this.server.isOpenToNetwork) return;
-    this.#log.warn(
+    this.#parts.log.warn(
       'everybody who reaches this address can read it: --http-token-file asks for a login',
       { address: this.server.address.address },
     );
   }
+}
+
+function errorTeller({ log }: TailHttpParts): (path: string, error: unknown) => void {
+  return (path, error) => {
+    log.error('a request failed', { path, error: String((error as Error).message) });
+  };
 }
 
 function routesOf({ isReady, metrics }: TailHttpParts): Route[] {

@@ -5,11 +5,10 @@
 import type { JsonLog } from '../daemon/json-log.js';
 
 export class TailSignals {
-  /** SIGTERM or SIGINT has come. */
-  isAsked = false;
   /** Called when there is something to do. */
   onAsked: () => void = () => undefined;
   readonly #log: JsonLog;
+  readonly #ending = new AbortController();
   #isHungUp = false;
 
   constructor(log: JsonLog) {
@@ -17,6 +16,16 @@ export class TailSignals {
     process.on('SIGTERM', this.#end);
     process.on('SIGINT', this.#end);
     process.on('SIGHUP', this.#hangUp);
+  }
+
+  /** Aborted when SIGTERM or SIGINT has come. */
+  get ending(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** SIGTERM or SIGINT has come. */
+  get isAsked(): boolean {
+    return this.#ending.signal.aborted;
   }
 
   /** Whether SIGHUP has come since this was asked last. */
@@ -37,7 +46,7 @@ export class TailSignals {
       this.#log.warn('ends at once; the next start goes on from the last step stored', { signal });
       process.exit(signal === 'SIGINT' ? 130 : 143);
     }
-    this.isAsked = true;
+    this.#ending.abort();
     this.#log.info('drains', { signal });
     this.onAsked();
   };

@@ -161,6 +161,12 @@ export const CONFIG_KEYS: readonly ConfigKey[] = [
     description: 'how often to store what has come',
   },
   {
+    path: 'store.timeout',
+    option: 'store-timeout',
+    kind: 'duration',
+    description: 'a server that sends nothing for so long is away; 0 waits for each statement',
+  },
+  {
     path: 'store.spool',
     option: 'spool',
     kind: 'path',

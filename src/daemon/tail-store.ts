@@ -7,6 +7,7 @@
  * Not here: reading (tailer.ts).
  */
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { EXIT, InputError } from '../errors.js';
 import type { Store } from '../store/store.js';
 import type { JsonLog } from './json-log.js';
@@ -24,7 +25,14 @@ export interface TailStoreOptions {
   readonly isEmbedded: boolean;
   readonly log: JsonLog;
   readonly events: SenderEvents;
+  /** Ends the waiting for a store that was away at the very first start. */
+  readonly ending?: AbortSignal;
+  /** Of the first wait for it; for tests. */
+  readonly firstWaitMs?: number;
 }
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 5000;
 
 export class TailStore {
   readonly spool: Spool;
@@ -43,21 +51,30 @@ export class TailStore {
   /**
    * Opens spool and store, and finds out where to go on.
    *
-   * @throws InputError for a store that is not to be had and no spool to begin from, and as
+   * Without a spool only the store knows what was counted before: then a server that is away is waited
+   * for, and nothing is read meanwhile.
+   *
+   * @returns undefined when the wait was ended
+   * @throws InputError for an embedded store that is not to be had, a server that refuses, and as
    * findStart() does
    */
   static async open(
     options: TailStoreOptions,
-  ): Promise<{ readonly tailStore: TailStore; readonly start: Start }> {
+  ): Promise<{ readonly tailStore: TailStore; readonly start: Start } | undefined> {
     const { instance, log } = options;
     const path = join(options.spoolPath, encodeURIComponent(instance));
     let store = options.isEmbedded ? await options.open() : undefined;
     let spool: Spool | undefined;
     try {
       spool = await Spool.open(path, options.spoolMaxBytes);
-      store ??= await openOrSpool(options, spool);
+      const begin = await beginning(options, spool, store);
+      if (begin === undefined) {
+        spool.close();
+        return undefined;
+      }
+      const { start } = begin;
+      store = begin.store;
       tellLostBlocks(store, log);
-      const start = await findStart(instance, spool, store, log);
       const sender = new SpoolSender({ ...options, spool }, store);
       return { tailStore: new TailStore(spool, sender, log), start };
     } catch (error) {
@@ -70,6 +87,11 @@ export class TailStore {
   /** The store did not take what was sent last. */
   get isAway(): boolean {
     return this.#sender.isAway;
+  }
+
+  /** Undefined while it could not be opened yet. */
+  get store(): Store | undefined {
+    return this.#sender.store;
   }
 
   /** Asks the store. @throws InputError (io) where there is none yet, and as Store.query() does */
@@ -131,16 +153,48 @@ export class TailStore {
   }
 }
 
-/** @returns undefined where the store is away and the spool tells where to go on */
-async function openOrSpool(options: TailStoreOptions, spool: Spool): Promise<Store | undefined> {
-  try {
-    return await options.open();
-  } catch (error) {
-    const isAway = error instanceof InputError && error.exitCode === EXIT.io;
-    if (!isAway || spool.newest === undefined) throw error;
-    options.log.warn('the store is away: begins without it', { error: error.message });
-    return undefined;
+interface Beginning {
+  /** Undefined where it is away and the spool tells where to go on. */
+  readonly store: Store | undefined;
+  readonly start: Start;
+}
+
+/** @returns undefined when there is nothing to begin from, and the wait for it was ended */
+async function beginning(
+  options: TailStoreOptions,
+  spool: Spool,
+  opened: Store | undefined,
+): Promise<Beginning | undefined> {
+  const { instance, log, ending, events } = options;
+  let waitMs = options.firstWaitMs ?? FIRST_WAIT_MS;
+  for (let hasTold = false; ;) {
+    let store = opened;
+    try {
+      store ??= await options.open();
+      return { store, start: await findStart(instance, spool, store, log) };
+    } catch (error) {
+      if (store !== opened) await store?.close();
+      if (opened !== undefined || !isAway(error)) throw error;
+      const fields = { error: (error as Error).message };
+      if (spool.newest !== undefined) {
+        log.warn('the store is away: begins without it', fields);
+        return { store: undefined, start: await findStart(instance, spool, undefined, log) };
+      }
+      events.onFailure();
+      if (!hasTold) {
+        log.warn('the store is away: waits for it, since only it knows what was counted', fields);
+      }
+      hasTold = true;
+    }
+    await pause(waitMs, undefined, { signal: ending }).catch(() => undefined);
+    if (ending?.aborted === true) return undefined;
+    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
   }
+}
+
+/** The store did not answer; what a person has to put right has no cause. */
+function isAway(error: unknown): boolean {
+  return error instanceof InputError && error.exitCode === EXIT.io && error.cause !== undefined;
 }
 
 function tellLostBlocks(store: Store | undefined, log: JsonLog): void {

@@ -6,7 +6,7 @@
  * its bytes on disk, growth its length; none of them changes those.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, createReadStream, fstatSync, readSync } from 'node:fs';
+import { closeSync, createReadStream, fstatSync, readSync, statSync, type Stats } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { EXIT, InputError } from '../errors.js';
@@ -33,12 +33,12 @@ export interface LogHead {
  *   which nothing can be unpacked
  */
 export async function readHead(path: string): Promise<LogHead> {
+  // To open a named pipe would wait for somebody to write to it.
+  refuseOthers(path, statSync(path, { throwIfNoEntry: false }));
   const fd = openFile(path);
   try {
     const status = fstatSync(fd);
-    if (status.isDirectory()) {
-      throw new InputError(`${path}: is a directory, expected a log file`, EXIT.noInput);
-    }
+    refuseOthers(path, status);
     const raw = new Uint8Array(SAMPLE_BYTES);
     const read = readFully(fd, raw);
     const isGzip = raw[0] === 0x1f && raw[1] === 0x8b;
@@ -46,6 +46,20 @@ export async function readHead(path: string): Promise<LogHead> {
     return { path, isGzip, sample, sizeBytes: status.size };
   } finally {
     closeSync(fd);
+  }
+}
+
+/** @throws InputError 66 for what has no beginning to come back to */
+function refuseOthers(path: string, status: Stats | undefined): void {
+  if (status?.isDirectory() === true) {
+    throw new InputError(`${path}: is a directory, expected a log file`, EXIT.noInput);
+  }
+  if (status?.isFIFO() === true || status?.isSocket() === true) {
+    throw new InputError(
+      `${path}: is a pipe or a socket, expected a log file\n` +
+        '  What comes through a pipe is read from standard input: … | limitlens … -',
+      EXIT.noInput,
+    );
   }
 }
 

@@ -16,6 +16,7 @@ export type Settings = ClickHouseSettings;
 
 /** Above every max_execution_time and its grace; each request has its own, shorter limit. */
 const REQUEST_TIMEOUT_MS = 3_600_000;
+const MOST_HEADER_BYTES = 1 << 20;
 
 // With the u flag a whole pair is one character, so that only lone halves match.
 const LONE_SURROGATE = /\p{Surrogate}/gu;
@@ -47,14 +48,19 @@ export interface ServerClientOptions {
   readonly database: string;
   /** gzip both ways. */
   readonly compress: boolean;
+  /** After which silence a request is given up; undefined for none but its own limit. */
+  readonly silenceMs?: number | undefined;
 }
 
 export function makeServerClient(options: ServerClientOptions): Client {
-  const { url, username, password, database, compress } = options;
+  const { url, username, password, database, compress, silenceMs } = options;
   return createClient({
     ...OPTIONS,
     ...{ url, username, password, database },
-    request_timeout: REQUEST_TIMEOUT_MS,
+    // A silent socket's, whether it connects, sends or waits.
+    request_timeout: silenceMs ?? REQUEST_TIMEOUT_MS,
+    // Progress comes as headers, one each time.
+    max_response_headers_size: MOST_HEADER_BYTES,
     compression: { request: compress, response: compress },
   });
 }

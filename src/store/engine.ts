@@ -9,7 +9,7 @@
  * Not here: opening (embedded.ts, server.ts), schema and meaning of the rows.
  */
 import type { Client, Settings } from './client.js';
-import { retry, type RetryPolicy } from './retry.js';
+import { isSilence, mayPass, retry, type RetryPolicy } from './retry.js';
 import { storeError } from './store-errors.js';
 
 /** What a server is given on top of max_execution_time to say that it gave up. */
@@ -17,6 +17,11 @@ const GRACE_MS = 15_000;
 const DEFAULT_SECONDS = 60;
 /** Of a write, unless told otherwise. */
 const WRITE_SECONDS = 300;
+
+/** Whoever asks is told of a server that hangs, rather than after several such waits. */
+function isPassing(error: unknown): boolean {
+  return mayPass(error) && !isSilence(error);
+}
 
 export interface EngineParts {
   /** How messages name this store: the folder, or the URL without its password. */
@@ -30,6 +35,20 @@ export interface EngineParts {
   readonly retryPolicy: RetryPolicy;
   /** How long one write may take, where not as long as usual. */
   readonly writeSeconds?: number;
+  /** After which silence a server is taken to hang. */
+  readonly silenceMs?: number | undefined;
+}
+
+/** So many times within the silence that would end a request, a server that works on it says so. */
+const SIGNS_OF_LIFE = 4;
+
+/** A busy server is not a silent one: it tells of its progress before its answer. */
+function livingSettings(silenceMs: number | undefined): Settings {
+  if (silenceMs === undefined) return {};
+  return {
+    send_progress_in_http_headers: 1,
+    http_headers_progress_interval_ms: `${Math.ceil(silenceMs / SIGNS_OF_LIFE)}`,
+  };
 }
 
 /** What every insert and every change of the schema is run with. */
@@ -100,6 +119,7 @@ export class Engine {
         clickhouse_settings: {
           max_execution_time: maxSeconds,
           output_format_json_quote_64bit_integers: 0,
+          ...livingSettings(this.#parts.silenceMs),
           ...(this.#parts.isCluster ? { select_sequential_consistency: '1' } : {}),
         },
         ...signal,
@@ -138,8 +158,10 @@ export class Engine {
    * of the insert's text (6 ms per 10,000 rows): there, they are sent once.
    */
   #ownSettings(): Settings {
-    const { isEmbedded, isCluster, writeSeconds } = this.#parts;
-    return isEmbedded ? {} : writeSettings(isCluster, writeSeconds);
+    const { isEmbedded, isCluster, writeSeconds, silenceMs } = this.#parts;
+    return isEmbedded
+      ? {}
+      : { ...writeSettings(isCluster, writeSeconds), ...livingSettings(silenceMs) };
   }
 
   async close(): Promise<void> {
@@ -160,7 +182,7 @@ export class Engine {
           ? {}
           : { abort_signal: AbortSignal.timeout(seconds * 1000 + GRACE_MS) },
       );
-    const running = retry(attempt, this.#parts.retryPolicy).catch((error: unknown) => {
+    const running = retry(attempt, this.#parts.retryPolicy, isPassing).catch((error: unknown) => {
       throw storeError(error, this.where);
     });
     this.#running.add(running);

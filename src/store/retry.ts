@@ -79,6 +79,11 @@ export function isNetworkError(error: unknown): boolean {
   );
 }
 
+/** Of a server that took the connection, or not even that, and then sent nothing: the client's words. */
+export function isSilence(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('Timeout error.');
+}
+
 /**
  * An answer of something that is not ClickHouse, such as a proxy's page for its 502. The client
  * hides the HTTP status and throws the body as a plain Error.
@@ -104,12 +109,16 @@ export function mayPass(error: unknown): boolean {
  * error is thrown as it came. Waits double from `firstWaitMs`, and are shortened at random by up to
  * half, so that several importers do not come back in step.
  */
-export async function retry<T>(action: () => Promise<T>, policy: RetryPolicy): Promise<T> {
+export async function retry<T>(
+  action: () => Promise<T>,
+  policy: RetryPolicy,
+  isPassing: (error: unknown) => boolean = mayPass,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await action();
     } catch (error) {
-      if (attempt >= policy.attempts || !mayPass(error)) throw error;
+      if (attempt >= policy.attempts || !isPassing(error)) throw error;
       const longest = Math.min(policy.longestWaitMs, policy.firstWaitMs * 2 ** (attempt - 1));
       await policy.wait(longest * (1 - policy.random() / 2));
     }

@@ -71,6 +71,7 @@ function withoutPassword(text: string): string {
  * Connects, checks login and version, and makes the database where that is wanted.
  *
  * @param connectTimeoutMs for each of the first requests
+ * @param silenceMs after which silence any request is given up; undefined for none
  * @throws InputError io: no answer; configuration: wrong login, too old a server;
  * noInput: no such database, and it is not to be made
  */
@@ -79,6 +80,7 @@ export async function openServer(
   target: DdlTarget,
   createIfMissing: boolean,
   connectTimeoutMs: number,
+  silenceMs?: number,
 ): Promise<Pick<EngineParts, 'where' | 'writer' | 'reader'>> {
   const where = `${address.url}/${target.database}`;
   const first = connect(address, 'default');
@@ -88,15 +90,15 @@ export async function openServer(
   } finally {
     await first.close();
   }
-  const client = connect(address, target.database);
+  const client = connect(address, target.database, silenceMs);
   return { where, writer: client, reader: client };
 }
 
-function connect(address: ServerAddress, database: string): Client {
+function connect(address: ServerAddress, database: string, silenceMs?: number): Client {
   const { url, username, password } = address;
   // gzip costs more than it saves where nothing is sent over a wire.
   const isLocal = /^https?:\/\/(localhost|127\.|\[::1\])/.test(url);
-  return makeServerClient({ url, username, password, database, compress: !isLocal });
+  return makeServerClient({ url, username, password, database, compress: !isLocal, silenceMs });
 }
 
 async function ask<T>(

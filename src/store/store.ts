@@ -37,6 +37,8 @@ export interface StoreOptions {
   readonly retryPolicy?: Partial<RetryPolicy>;
   /** How long one insert may take; 300 s by default. */
   readonly writeSeconds?: number;
+  /** After which silence a server is taken to hang; undefined to wait as long as a request may take. */
+  readonly silenceMs?: number | undefined;
   /** Does not wait for the tables of a new folder: what is done with the store does. */
   readonly tablesLater?: boolean;
   /** Where CLICKHOUSE_USER and CLICKHOUSE_PASSWORD are looked up; process.env by default. */
@@ -222,6 +224,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     isCluster: target.cluster !== undefined,
     retryPolicy: { ...DEFAULT_RETRY, ...options.retryPolicy },
     ...(options.writeSeconds === undefined ? {} : { writeSeconds: options.writeSeconds }),
+    ...(address === undefined ? {} : { silenceMs: options.silenceMs }),
   });
   const wishes = { create, readOnly, retention: options.retention };
   try {
@@ -246,7 +249,9 @@ async function openParts(
 ): Promise<Pick<EngineParts, 'where' | 'writer' | 'reader'> & Partial<EmbeddedParts>> {
   const readOnly = options.readOnly ?? false;
   const create = options.createIfMissing && !readOnly;
-  if (address !== undefined) return openServer(address, target, create, timeoutMs);
+  if (address !== undefined) {
+    return openServer(address, target, create, timeoutMs, options.silenceMs);
+  }
   const path = embeddedPath(options);
   const daemon = readOnly ? daemonOf(path) : undefined;
   if (daemon === undefined) return openEmbedded(path, target.database, create);
