@@ -1,12 +1,14 @@
 /**
  * `limitlens import`: logs into the store, and what there was to say about them.
  */
+import type { NginxConf } from '../../parsers/conf/model.js';
 import { EXIT, type ExitCode } from '../errors.js';
 import { checkTimezone, readConfs } from '../pipeline/confs.js';
 import { DeadLetters } from '../pipeline/dead-letters.js';
 import { importLogs, type ImportResult } from '../pipeline/import-logs.js';
 import { missingFieldNotes } from '../pipeline/missing-fields.js';
 import { openLogs, startReadThreads, type OpenedLogs } from '../pipeline/open-logs.js';
+import type { ReadThread } from '../pipeline/read-thread.js';
 import { openStdin, type Stdin } from '../pipeline/stdin.js';
 import type { GenerationInput } from '../replay/generations.js';
 import { importText } from './import-text.js';
@@ -71,7 +73,7 @@ async function importFrom(
     options.deadLetter === undefined ? undefined : new DeadLetters(options.deadLetter, privacy);
   const progress = new Progress(output, totalBytes(logs));
   const isApart = options.threads !== 1 && generations.length === 1;
-  const readThreads = isApart ? startReadThreads(logs, READ_APART_BYTES) : [];
+  const readThreads = isApart ? startReading(logs, confs[0]!, options.chunkBytes) : [];
   let store: Store | undefined;
   let result: ImportResult;
   try {
@@ -108,6 +110,13 @@ async function importFrom(
   const isDamaged = result.files.some((file) => file.damage !== null);
   const isUnclean = options.strict && result.summary.lines.unparsable > 0;
   return isDamaged || isUnclean ? EXIT.badLines : EXIT.ok;
+}
+
+/** Before the store is there: it takes a while, and nearly always the logs are new to it. */
+function startReading(logs: OpenedLogs, conf: NginxConf, chunkBytes?: number): ReadThread[] {
+  const hasErrorLog = logs.errors.length > 0;
+  const reading = { leastBytes: READ_APART_BYTES, conf, details: 'refused', hasErrorLog } as const;
+  return startReadThreads(logs, reading, chunkBytes);
 }
 
 /** Bytes on disk; of gzipped logs the content is longer, so the bar is a lower bound there. */

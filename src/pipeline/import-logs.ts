@@ -19,7 +19,7 @@ import { ImportRun } from './import-run.js';
 import { isErrorLogAlone, refuseCountedByLines } from './lone-error-log.js';
 import type { OpenedLogs } from './open-logs.js';
 import type { Privacy } from './privacy.js';
-import type { ReadThread } from './record-lane.js';
+import type { ReadThread } from './read-thread.js';
 import type { StateSeal } from './state-seal.js';
 
 export interface ImportOptions {

@@ -7,7 +7,7 @@ import { EXIT, InputError } from '../errors.js';
 import { SAMPLE_BYTES, type LogHead } from '../input/head.js';
 import type { Checkpoint, Intent, SourceRange } from '../store/write-ahead.js';
 import { beginsWith, findKnown, type KnownRange } from './known-sources.js';
-import type { OpenedLogs } from './open-logs.js';
+import { endOf, type OpenedLogs } from './open-logs.js';
 
 export interface Planned {
   readonly range: KnownRange;
@@ -65,12 +65,6 @@ function contentBytes(head: LogHead): number {
   if (head.path !== '-' && head.sample.length < SAMPLE_BYTES) return head.sample.length;
   return head.isGzip || head.path === '-' ? Number.MAX_SAFE_INTEGER : head.sizeBytes;
 }
-
-/** A plain file that grows meanwhile is left for next time; of others the length is not known. */
-function endOf(head: LogHead): number {
-  return head.isGzip || head.path === '-' ? Number.MAX_SAFE_INTEGER : head.sizeBytes;
-}
-
 /**
  * The ranges of an intent, in an order that does not depend on the call's.
  *

@@ -19,7 +19,9 @@ import type { ReplaySession } from '../replay/session.js';
 import { AccessLane, ErrorLane, type Lane, type LineSink } from './lanes.js';
 import { inReplayOrder } from './log-order.js';
 import { NumberedKeys } from '../keys/key-numbers.js';
-import { ReadThread, RecordLane, RecordSource } from './record-lane.js';
+import { ReadThread } from './read-thread.js';
+import type { ReadTask } from './read-worker.js';
+import { RecordLane, RecordSource } from './record-lane.js';
 import {
   candidateFormats,
   identify,
@@ -150,14 +152,18 @@ export interface LaneOptions {
   readonly chunkBytes?: number;
   readonly stdin?: LineReader;
   /** Read large access logs in threads of their own; with one configuration only. */
-  readonly reading?: {
-    readonly leastBytes: number;
-    readonly conf: NginxConf;
-    readonly details: 'all' | 'refused';
-    readonly hasErrorLog: boolean;
+  readonly reading?: ReadingApart & {
     /** Threads that were started early, taken from here. */
     readonly threads: ReadThread[];
   };
+}
+
+/** Large access logs are read in threads of their own. */
+export interface ReadingApart {
+  readonly leastBytes: number;
+  readonly conf: NginxConf;
+  readonly details: 'all' | 'refused';
+  readonly hasErrorLog: boolean;
 }
 
 const MOST_EARLY_THREADS = 2;
@@ -169,11 +175,56 @@ function mayReadApart(file: AccessFile, range: ContentRange, leastBytes: number)
   return sizeBytes - (isGzip ? 0 : range.fromOffset) >= leastBytes;
 }
 
-/** Starts threads for the logs that may be read in one; close those that nobody took. */
-export function startReadThreads(logs: OpenedLogs, leastBytes: number): ReadThread[] {
-  const all = { fromOffset: 0, toOffset: Infinity };
-  const apart = logs.access.filter((file) => mayReadApart(file, all, leastBytes));
-  return apart.slice(0, MOST_EARLY_THREADS).map(() => new ReadThread());
+/**
+ * Starts threads for the logs that may be read in one, each from its first line to its last one now;
+ * close those that nobody took.
+ */
+export function startReadThreads(
+  logs: OpenedLogs,
+  reading: ReadingApart,
+  chunkBytes: number | undefined,
+): ReadThread[] {
+  const apart = logs.access.filter((file) =>
+    mayReadApart(file, wholeOf(file.head), reading.leastBytes),
+  );
+  return apart.slice(0, MOST_EARLY_THREADS).map((file) => {
+    const thread = new ReadThread();
+    thread.begin(taskOf(file, wholeOf(file.head), reading, chunkBytes));
+    return thread;
+  });
+}
+
+/** A plain file that grows meanwhile is left for next time; of others the length is not known. */
+export function endOf(head: LogHead): number {
+  return head.isGzip || head.path === '-' ? Number.MAX_SAFE_INTEGER : head.sizeBytes;
+}
+
+function wholeOf(head: LogHead): ContentRange {
+  return { fromOffset: 0, toOffset: endOf(head) };
+}
+
+function taskOf(
+  file: AccessFile,
+  range: ContentRange,
+  { conf, details, hasErrorLog }: ReadingApart,
+  chunkBytes: number | undefined,
+): ReadTask {
+  const { path, isGzip } = file.head;
+  return {
+    path,
+    lines: { isGzip, ...range, ...(chunkBytes === undefined ? {} : { chunkBytes }) },
+    format: file.scanner.format,
+    servers: file.servers,
+    conf,
+    details,
+    hasErrorLog,
+  };
+}
+
+/** The thread that reads this log already. */
+function takeThread(threads: ReadThread[], path: string): ReadThread | undefined {
+  const at = threads.findIndex((thread) => thread.path === path);
+  return at < 0 ? undefined : threads.splice(at, 1)[0];
 }
 
 /** One lane for each log, error logs first. */
@@ -207,20 +258,11 @@ export async function makeLanes(
     const isKnown = range.toOffset <= range.fromOffset;
     if (!isKnown && reading !== undefined && mayReadApart(file, range, reading.leastBytes)) {
       const keys = new NumberedKeys(session.generations.zones);
-      const { threads, conf, details, hasErrorLog } = reading;
       const source = new RecordSource(
-        {
-          path,
-          lines: { isGzip, ...range, ...(chunkBytes === undefined ? {} : { chunkBytes }) },
-          format: file.scanner.format,
-          servers: file.servers,
-          conf,
-          details,
-          hasErrorLog,
-        },
+        taskOf(file, range, reading, chunkBytes),
         keys,
         (note) => session.note(note),
-        threads.shift(),
+        takeThread(reading.threads, path),
       );
       lanes.push(
         new RecordLane(path, source, session, sink, file.scanner, clock, errorIndex, keys),

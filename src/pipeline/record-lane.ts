@@ -1,7 +1,6 @@
 /**
  * A lane whose lines are read in another thread (read-worker.ts).
  */
-import { Worker } from 'node:worker_threads';
 import type { LineScanner } from '../../parsers/access/line-scanner.js';
 import type { LogClock } from '../../parsers/time.js';
 import { InputError, type ExitCode } from '../errors.js';
@@ -13,27 +12,14 @@ import { LineFacts } from '../replay/line-facts.js';
 import type { ReplaySession } from '../replay/session.js';
 import { AccessLane, type LineSink } from './lanes.js';
 import { RECORD_KIND, RecordReader } from './line-records.js';
+import { ReadThread } from './read-thread.js';
 import type { FromReader, ReadTask } from './read-worker.js';
-
-/** Buffers that go back and forth. Together they bound how far reading runs ahead. */
-const BUFFERS = 6;
-const BUFFER_BYTES = 1 << 18;
-
-/** A thread that reads an access log; it takes a while to start, so it may be started early. */
-export class ReadThread {
-  readonly worker = new Worker(new URL('./read-worker.js', import.meta.url));
-
-  /** It never came to its task. */
-  close(): void {
-    void this.worker.terminate();
-  }
-}
 
 /** Records of the reading thread, one after the other. */
 export class RecordSource implements LineReader {
   readonly records: RecordReader;
   unterminatedBytes = 0;
-  readonly #worker: Worker;
+  readonly #thread: ReadThread;
   readonly #onNote: (note: string) => void;
   readonly #arrived: { buffer: ArrayBuffer; used: number }[] = [];
   #current: ArrayBuffer | undefined;
@@ -42,21 +28,29 @@ export class RecordSource implements LineReader {
   #wake: (() => void) | undefined;
   #nextOffset: number;
 
-  /** @param keys takes up the keys that the thread tells */
+  /**
+   * @param keys takes up the keys that the thread tells
+   * @param early a thread that may have begun the task; it is closed if it has begun another
+   */
   constructor(
     task: ReadTask,
     keys: NumberedKeys,
     onNote: (note: string) => void,
-    { worker } = new ReadThread(),
+    early = new ReadThread(),
   ) {
     this.records = new RecordReader(keys, task.lines.fromOffset);
     this.#onNote = onNote;
     this.#nextOffset = task.lines.fromOffset;
-    this.#worker = worker;
-    this.#worker.postMessage(task);
-    this.#worker.on('message', (message: FromReader) => this.#receive(message));
-    this.#worker.on('error', (error) => this.#fail(error));
-    for (let i = 0; i < BUFFERS; i++) this.#lend(new ArrayBuffer(BUFFER_BYTES));
+    this.#thread = early;
+    if (!early.begin(task)) {
+      early.close();
+      this.#thread = new ReadThread();
+      this.#thread.begin(task);
+    }
+    this.#thread.listen(
+      (message) => this.#receive(message),
+      (error) => this.#fail(error),
+    );
   }
 
   get bytes(): Uint8Array {
@@ -89,7 +83,7 @@ export class RecordSource implements LineReader {
       this.takeOffset();
       return true;
     }
-    if (this.#current !== undefined) this.#lend(this.#current);
+    if (this.#current !== undefined) this.#thread.lend(this.#current);
     this.#current = undefined;
     const arrived = this.#arrived.shift();
     if (arrived !== undefined) {
@@ -103,7 +97,7 @@ export class RecordSource implements LineReader {
   }
 
   close(): void {
-    void this.#worker.terminate();
+    this.#thread.close();
   }
 
   #receive(message: FromReader): void {
@@ -137,10 +131,6 @@ export class RecordSource implements LineReader {
   #stir(): void {
     this.#wake?.();
     this.#wake = undefined;
-  }
-
-  #lend(buffer: ArrayBuffer): void {
-    this.#worker.postMessage(buffer, [buffer]);
   }
 }
 
