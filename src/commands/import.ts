@@ -29,6 +29,7 @@ export interface ImportCommandOptions extends StoreChoice, PrivacyChoice {
   readonly threads: number;
   readonly deadLetter?: string;
   readonly strict: boolean;
+  readonly abandonInterrupted?: boolean;
   readonly format: 'text' | 'json';
 }
 
@@ -67,8 +68,11 @@ async function importFrom(
     output.note(`${file.head.path} holds the same requests as ${because.head.path}: left out`);
   }
   for (const note of missingFieldNotes(logs.access)) output.note(note);
+  const inputs = [...files, ...options.errorLog, ...options.conf];
   const deadLetters =
-    options.deadLetter === undefined ? undefined : new DeadLetters(options.deadLetter, privacy);
+    options.deadLetter === undefined
+      ? undefined
+      : new DeadLetters(options.deadLetter, inputs, privacy);
   const progress = new Progress(output, totalBytes(logs));
   const isApart = options.threads !== 1 && generations.length === 1;
   const readThreads = isApart ? startReadThreads(logs, READ_APART_BYTES) : [];
@@ -91,6 +95,7 @@ async function importFrom(
       privacy,
       seal,
       stdin: stdin.reader,
+      abandonsInterrupted: options.abandonInterrupted === true,
       onNote: (note) => progress.note(note),
       onProgress: (doneBytes) => progress.show(doneBytes),
     });
