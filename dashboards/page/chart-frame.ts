@@ -221,7 +221,7 @@ export class ChartFrame {
       if (left < 0 || top < 0 || Math.abs(event.clientX - downAt) >= LEAST_DRAG_PX) return;
       const at = this.#placeAt(chart, left);
       // A finger can't point first: its first tap shows the numbers, the second leads on.
-      const isFirstTap = (event as PointerEvent).pointerType === 'touch' && at !== tapped;
+      const isFirstTap = event.pointerType === 'touch' && at !== tapped;
       tapped = at;
       if (at === undefined || isFirstTap) return;
       this.#options.onPick(at, chart.posToVal(top, 'y'));

@@ -21,7 +21,7 @@ export async function exampleView(state: ViewState): Promise<HTMLElement> {
       element('h2', { id: 'example-title' }, [titleOf(example)]),
       element('dl', { class: 'fields' }, fields(example).flatMap(fieldNodes)),
       element('h3', {}, ['Explanation']),
-      element('pre', { tabindex: 0 }, [explanation]),
+      element('pre', { tabindex: 0, role: 'region', 'aria-label': 'Explanation' }, [explanation]),
       example.zone === ''
         ? null
         : element('p', {}, [

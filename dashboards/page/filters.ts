@@ -66,6 +66,11 @@ export class Filters {
     );
   }
 
+  /** Makes room for these variables, before what can be chosen is known. */
+  lay(variables: readonly string[]): void {
+    for (const [name, { node }] of this.#pickers) node.hidden = !variables.includes(name);
+  }
+
   show(shown: FiltersShown): void {
     this.#shown = shown;
     const { state, span, variables, options } = shown;
@@ -79,8 +84,8 @@ export class Filters {
     for (const [input, ms] of inputs) {
       if (document.activeElement !== input) input.value = inputTime(ms);
     }
+    this.lay(variables);
     for (const [name, picker] of this.#pickers) {
-      picker.node.hidden = !variables.includes(name);
       picker.show(options[name] ?? [], state.values[name] ?? []);
     }
   }

@@ -98,6 +98,12 @@ export class PanelView {
     if (this.#isInView) void this.#load();
   }
 
+  /** What was shown last has more to it: marks, and where a click leads. Rows are the same. */
+  amend(context: PanelContext): void {
+    this.#context = context;
+    this.redraw();
+  }
+
   /** There may be new rows. Whoever is working in the panel is not disturbed. */
   refresh(context: PanelContext): void {
     this.#context = context;

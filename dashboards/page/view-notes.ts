@@ -4,6 +4,7 @@
  */
 import { markColourName } from './chart-frame.js';
 import { byId, element, type Child } from './elements.js';
+import { failure } from './failure.js';
 import { spanOf, type Span } from './time-range.js';
 import { formatTime } from './units.js';
 import { addressOf, type ViewState } from './url-state.js';
@@ -36,15 +37,20 @@ export function hintOf(
   ];
 }
 
-/** @param asked of whom those that failed are told, once each */
+/**
+ * @param asked of which the first that failed is told
+ * @param again asks anew
+ */
 export function showHint(
   hint: readonly Child[] | null,
   asked: readonly PromiseSettledResult<unknown>[],
+  again: () => void,
 ): void {
-  const failed = asked.flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []));
-  const lines = [...new Set(failed)].map((text) =>
-    element('p', { class: 'failure', role: 'alert' }, [`Lists or marks are missing. ${text}`]),
+  const [failed] = asked.flatMap((one) =>
+    one.status === 'rejected' ? [one.reason as unknown] : [],
   );
+  const lines =
+    failed === undefined ? [] : [failure(failed, again, 'Lists or marks are missing: ')];
   document.getElementById('hint')?.remove();
   if (hint === null && lines.length === 0) return;
   const said = hint === null ? null : element('p', {}, hint);
@@ -75,5 +81,5 @@ export function showMarks(marks: readonly Mark[]): void {
   const list = element('ul', { tabindex: 0, 'aria-label': 'Marks' }, items);
   const details = element('details', { id: 'marks' }, [summary, list]);
   details.open = known?.open ?? false;
-  byId('view').before(details);
+  byId('lead').append(details);
 }

@@ -17,6 +17,7 @@ import type {
   AnnotationsAnswer,
   CatalogueAnswer,
   DashboardInfo,
+  Mark,
   PanelInfo,
   SpanAnswer,
   VariablesAnswer,
@@ -36,6 +37,15 @@ const EXAMPLES: PanelInfo = {
   units: { status: 'count' },
   width: 24,
 };
+
+/** A state's times, as they are now. */
+interface Times {
+  readonly state: ViewState;
+  readonly span: Span | null;
+  readonly nowMs: number;
+  /** For the API. */
+  readonly query: URLSearchParams;
+}
 
 export class View {
   readonly #catalogue: CatalogueAnswer;
@@ -95,9 +105,9 @@ export class View {
     }
     const turn = ++this.#turn;
     // What stands there is still right as far as it goes.
-    const context = await this.#context(state, this.#dashboardOf(state.page), turn).catch(
-      () => undefined,
-    );
+    const times = await this.#times(state, turn).catch(() => undefined);
+    if (times === undefined) return;
+    const context = await this.#lists(times, this.#dashboardOf(state.page), turn);
     if (context === undefined) return;
     for (const panel of this.#panels) panel.refresh(context);
   }
@@ -114,8 +124,9 @@ export class View {
     );
   }
 
-  #lay({ name, title, question, panels }: DashboardInfo): void {
+  #lay({ name, title, question, panels, variables }: DashboardInfo): void {
     this.#clear();
+    this.#filters.lay(variables);
     this.#head(name, title, question);
     this.#panels = panels.map((panel) => new PanelView(panel));
     if (name === 'keys') this.#panels = [...this.#panels, new PanelView(EXAMPLES, 'examples')];
@@ -156,9 +167,18 @@ export class View {
   async #showDashboard(state: ViewState, turn: number): Promise<void> {
     const dashboard = this.#dashboardOf(state.page);
     if (this.#page !== dashboard.name) this.#lay(dashboard);
-    const context = await this.#context(state, dashboard, turn);
+    const times = await this.#times(state, turn);
+    if (times === undefined) return;
+    // A key that nobody chose is the first of its list; else panels need not wait for lists.
+    const isWaiting = dashboard.variables.includes('key') && state.values['key'] === undefined;
+    const first = isWaiting ? undefined : this.#context(times.state, times.query, {}, []);
+    if (first !== undefined) for (const panel of this.#panels) panel.show(first);
+    const context = await this.#lists(times, dashboard, turn);
     if (context === undefined) return;
-    for (const panel of this.#panels) panel.show(context);
+    for (const panel of this.#panels) {
+      if (isWaiting) panel.show(context);
+      else panel.amend(context);
+    }
   }
 
   #fail(error: unknown): void {
@@ -170,7 +190,7 @@ export class View {
 
   async #showExample(state: ViewState, turn: number): Promise<void> {
     this.#clear();
-    showHint(null, []);
+    showHint(null, [], () => undefined);
     showMarks([]);
     this.#head('example', 'why this request was limited', '');
     const view = await exampleView(state);
@@ -178,17 +198,22 @@ export class View {
       byId('view').replaceChildren(element('div', { class: 'grid' }, [view]));
   }
 
-  /** Times, options and marks, which all panels share; undefined when the view has moved on. */
-  async #context(
-    given: ViewState,
-    dashboard: DashboardInfo,
-    turn: number,
-  ): Promise<PanelContext | undefined> {
+  /** What the times of a state mean; undefined when the view has moved on. */
+  async #times(given: ViewState, turn: number): Promise<Times | undefined> {
     const { span, nowMs } = await ask<SpanAnswer>('span');
     if (turn !== this.#turn) return undefined;
     const state = { ...given, ...rangeOf(given, span, nowMs) };
-    const query = this.#queryOf(state, span);
     this.#showFreshness(span);
+    return { state, span, nowMs, query: this.#queryOf(state, span) };
+  }
+
+  /** Lists of values and marks, which all panels share; undefined when the view has moved on. */
+  async #lists(
+    times: Times,
+    dashboard: DashboardInfo,
+    turn: number,
+  ): Promise<PanelContext | undefined> {
+    const { state, span, nowMs, query } = times;
     const names = dashboard.variables.map((name) => ['name', name]);
     const asked = new URLSearchParams([...query, ...names]);
     // Panels have answers of their own, also where these fail.
@@ -199,21 +224,32 @@ export class View {
     if (turn !== this.#turn) return undefined;
     const options = found.status === 'fulfilled' ? found.value.options : {};
     const marks = marked.status === 'fulfilled' ? marked.value.marks : [];
-    showHint(hintOf(state, span, nowMs), [found, marked]);
     const chosen = this.#withKey(state, dashboard, options);
+    showHint(hintOf(state, span, nowMs), [found, marked], () => void this.show(state));
+    showMarks(marks);
     this.#filters.show({
       state: chosen,
       ...{ variables: dashboard.variables, options },
       span: spanOf(chosen, span, nowMs),
     });
-    showMarks(marks);
-    for (const value of chosen.values['key'] ?? []) query.set('key', value);
+    return this.#context(chosen, query, options, marks);
+  }
+
+  #context(
+    state: ViewState,
+    query: URLSearchParams,
+    options: VariablesAnswer['options'],
+    marks: readonly Mark[],
+  ): PanelContext {
+    const all = new URLSearchParams(query);
+    all.delete('key');
+    for (const value of state.values['key'] ?? []) all.append('key', value);
     return {
-      query,
+      query: all,
       marks,
-      drill: new DrillDowns(this.#catalogue, chosen, options),
+      drill: new DrillDowns(this.#catalogue, state, options),
       navigate: this.#navigate,
-      zoom: (fromMs, toMs) => this.#go({ ...chosen, from: String(fromMs), to: String(toMs) }),
+      zoom: (fromMs, toMs) => this.#go({ ...state, from: String(fromMs), to: String(toMs) }),
     };
   }
 

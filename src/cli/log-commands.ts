@@ -26,6 +26,11 @@ export function addImport(limitlens: Command): void {
     )
     .addOption(option('--dead-letter <file>', 'write unusable lines there, as NDJSON'))
     .option('--strict', 'exit with 65 when a line was unusable', false)
+    .option(
+      '--abandon-interrupted',
+      'end an interrupted import whose logs are gone: what it stored stays, the rest is not counted',
+      false,
+    )
     .addOption(format('text', 'json'))
     .action(
       async (
@@ -37,10 +42,11 @@ export function addImport(limitlens: Command): void {
             threads: number;
             deadLetter?: string;
             strict: boolean;
+            abandonInterrupted: boolean;
             format: 'text' | 'json';
           },
       ) => {
-        requireLogs(files, options.errorLog);
+        if (!options.abandonInterrupted) requireLogs(files, options.errorLog);
         const { importCommand } = await import('../commands/import.js');
         process.exitCode = await importCommand(files, readLogOptions(options), output);
       },

@@ -31,6 +31,7 @@ export interface ImportCommandOptions extends StoreChoice, PrivacyChoice {
   readonly threads: number;
   readonly deadLetter?: string;
   readonly strict: boolean;
+  readonly abandonInterrupted?: boolean;
   readonly format: 'text' | 'json';
 }
 
@@ -69,8 +70,11 @@ async function importFrom(
     output.note(`${file.head.path} holds the same requests as ${because.head.path}: left out`);
   }
   for (const note of missingFieldNotes(logs.access)) output.note(note);
+  const inputs = [...files, ...options.errorLog, ...options.conf];
   const deadLetters =
-    options.deadLetter === undefined ? undefined : new DeadLetters(options.deadLetter, privacy);
+    options.deadLetter === undefined
+      ? undefined
+      : new DeadLetters(options.deadLetter, inputs, privacy);
   const progress = new Progress(output, totalBytes(logs));
   const isApart = options.threads !== 1 && generations.length === 1;
   const readThreads = isApart ? startReading(logs, confs[0]!, options.chunkBytes) : [];
@@ -93,6 +97,7 @@ async function importFrom(
       privacy,
       seal,
       stdin: stdin.reader,
+      abandonsInterrupted: options.abandonInterrupted === true,
       onNote: (note) => progress.note(note),
       onProgress: (doneBytes) => progress.show(doneBytes),
     });

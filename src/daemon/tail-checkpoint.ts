@@ -33,8 +33,10 @@ export function takeUpReplay(
   const { session, logs, sources } = replay;
   const state = tailOf(checkpoint, seal);
   if (state === undefined) {
-    session.restore(JSON.parse(seal.open(checkpoint.state)) as SessionState);
-    return checkpoint.sources;
+    const { state: text, sources: files } = checkpoint;
+    if (text !== '') session.restore(JSON.parse(seal.open(text)) as SessionState);
+    // What an import read through a pipe is never met again.
+    return files.filter(({ headLength, offset }) => headLength > 0 || offset === 0);
   }
   const { tail } = state;
   replay.isDrained = tail.isDrained;

@@ -98,7 +98,8 @@ async function takeFromStore(
   if (ranges.some((range) => range.untilMs === undefined)) {
     throw new InputError(
       `an import into instance "${instance}" was interrupted (begun by ${pending!.startedBy})\n` +
-        '  Run that import again first: it goes on without counting anything twice.',
+        '  Run that import again first: it goes on without counting anything twice. If its logs are gone, ' +
+        'limitlens import --abandon-interrupted ends it as it stands.',
       EXIT.io,
     );
   }

@@ -15,6 +15,7 @@ import type { Intent } from '../store/write-ahead.js';
 import { refuseUnfinishedDaemon } from './daemon-step.js';
 import type { DeadLetters } from './dead-letters.js';
 import { intentRanges, planNew, planResumed, without } from './import-plan.js';
+import { abandon, interrupted } from './interrupted-import.js';
 import { ImportRun } from './import-run.js';
 import { isErrorLogAlone, refuseCountedByLines } from './lone-error-log.js';
 import type { OpenedLogs } from './open-logs.js';
@@ -37,6 +38,8 @@ export interface ImportOptions {
   readonly privacy?: Privacy;
   readonly seal?: StateSeal;
   readonly stdin?: LineReader;
+  /** An interrupted import whose logs are not given is ended as it stands. */
+  readonly abandonsInterrupted?: boolean;
   /** Said once, for a person. */
   readonly onNote: (note: string) => void;
   /** Bytes of content read, over all logs. */
@@ -82,11 +85,19 @@ export async function importLogs(
   await refuseUnfinishedDaemon(store, options.instance);
   const pending = await store.pendingIntent(options.instance);
   if (pending === undefined) return importNew(logs, store, options);
+  const checkpoint = await store.checkpoint(options.instance);
+  const { logs: own, plan, missing } = await planResumed(logs, checkpoint, pending);
+  if (missing.length > 0) {
+    if (options.abandonsInterrupted !== true) throw interrupted(pending, missing);
+    await abandon(store, pending, checkpoint);
+    options.onNote(
+      `the import begun by ${pending.startedBy} is given up: what it has stored stays, and the rest of its logs is not counted`,
+    );
+    return importNew(logs, store, options);
+  }
   options.onNote(
     `an import begun by ${pending.startedBy} was interrupted: it is done again first, nothing counts twice`,
   );
-  const checkpoint = await store.checkpoint(options.instance);
-  const { logs: own, plan } = await planResumed(logs, checkpoint, pending);
   const resumed = await new ImportRun(own, store, pending, plan, checkpoint, options).finish();
   // If standard input was part of it, it has been read to its end.
   const rest = without(logs, ({ head }) => head.path === '-' && plan.has(head));

@@ -3,10 +3,9 @@
  *
  * Units: bytes of content. Not here: how a log is known again (known-sources.ts).
  */
-import { EXIT, InputError } from '../errors.js';
 import { SAMPLE_BYTES, type LogHead } from '../input/head.js';
 import type { Checkpoint, Intent, SourceRange } from '../store/write-ahead.js';
-import { beginsWith, findKnown, type KnownRange } from './known-sources.js';
+import { beginsWith, findKnown, headHash, type KnownRange } from './known-sources.js';
 import { endOf, type OpenedLogs } from './open-logs.js';
 
 export interface Planned {
@@ -72,12 +71,18 @@ function contentBytes(head: LogHead): number {
  */
 export function intentRanges(plan: ImportPlan, isAlone = false): SourceRange[] {
   const ranges = new Map<string, SourceRange>();
-  for (const { range, toOffset } of plan.values()) {
+  for (const [head, { range, toOffset }] of plan) {
     const { sourceId, fromOffset } = range;
     const known = ranges.get(sourceId);
     if (known !== undefined && known.toByte >= toOffset) continue;
-    const bytes = { fromByte: fromOffset, toByte: toOffset };
-    ranges.set(sourceId, { sourceId, ...bytes, ...(isAlone ? { isAlone } : {}) });
+    ranges.set(sourceId, {
+      sourceId,
+      fromByte: fromOffset,
+      toByte: toOffset,
+      name: head.path,
+      headLength: head.path === '-' ? 0 : headHash(head).length,
+      ...(isAlone ? { isAlone } : {}),
+    });
   }
   return [...ranges.values()].sort((a, b) => (a.sourceId < b.sourceId ? -1 : 1));
 }
@@ -85,13 +90,13 @@ export function intentRanges(plan: ImportPlan, isAlone = false): SourceRange[] {
 /**
  * The logs of an interrupted import, and the ranges that it had fixed. Other logs wait.
  *
- * @throws InputError 74 when one of its logs is not among those given now
+ * @returns also its ranges whose logs are not among those given now
  */
 export async function planResumed(
   logs: OpenedLogs,
   checkpoint: Checkpoint | undefined,
   pending: Intent,
-): Promise<{ logs: OpenedLogs; plan: ImportPlan }> {
+): Promise<{ logs: OpenedLogs; plan: ImportPlan; missing: readonly SourceRange[] }> {
   const fixed = new Map(pending.ranges.map((range) => [range.sourceId, range]));
   const plan = new Map<LogHead, Planned>();
   for (const { head } of [...logs.errors, ...logs.access]) {
@@ -101,16 +106,8 @@ export async function planResumed(
     fixed.delete(range.sourceId);
     plan.set(head, { range, toOffset: before.toByte });
   }
-  if (fixed.size > 0) {
-    const count = pending.ranges.length;
-    throw new InputError(
-      `an import into instance "${pending.instance}" was interrupted (begun by ${pending.startedBy}), ` +
-        `and ${fixed.size} of its ${count} logs ${fixed.size === 1 ? 'is' : 'are'} not among the files given now\n` +
-        '  Run that import again first: it goes on without counting anything twice.',
-      EXIT.io,
-    );
-  }
-  return { logs: without(logs, (file) => !plan.has(file.head)), plan };
+  const missing = [...fixed.values()];
+  return { logs: without(logs, (file) => !plan.has(file.head)), plan, missing };
 }
 
 /** The logs but for some. */

@@ -12,6 +12,7 @@ import { FileLines } from '../input/file-lines.js';
 import { HEAD_BYTES, hashBytes, type LogHead } from '../input/head.js';
 import type { SourceProgress } from '../store/write-ahead.js';
 
+const LINE_FEED = 0x0a;
 const NOTHING = new Uint8Array(0);
 
 export interface KnownRange {
@@ -37,6 +38,8 @@ export async function findKnown(
     const tail = await contentBefore(head, offset);
     if (tail === undefined) {
       longer ??= { sourceId, fromOffset: offset, known, isOlderCopy: true };
+    } else if (known.tailHash === '') {
+      return { sourceId, fromOffset: lineStart(tail, offset), known, isOlderCopy: false };
     } else if (hashBytes(tail) === known.tailHash) {
       return { sourceId, fromOffset: offset, known, isOlderCopy: false };
     }
@@ -47,6 +50,11 @@ export async function findKnown(
   let sourceId = own.hash;
   for (let n = 2; taken.has(sourceId); n++) sourceId = `${own.hash}-${n}`;
   return { sourceId, fromOffset: 0, known: undefined, isOlderCopy: false };
+}
+
+/** Where the line that goes on across the place begins: it had no end yet, so it was not counted. */
+function lineStart(tail: Uint8Array, offset: number): number {
+  return offset - tail.length + tail.lastIndexOf(LINE_FEED) + 1;
 }
 
 export function headHash(head: LogHead): { hash: string; length: number } {

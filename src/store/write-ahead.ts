@@ -24,6 +24,9 @@ export interface SourceRange {
   readonly sourceId: string;
   readonly fromByte: number;
   readonly toByte: number;
+  /** Of an import: the path it was read under, and how many first bytes its identity is the hash of. */
+  readonly name?: string;
+  readonly headLength?: number;
   /** Lines of an error log that stand for requests, no access log being known. */
   readonly isAlone?: true;
 }
@@ -43,6 +46,7 @@ export interface SourceProgress {
   readonly sourceId: string;
   readonly headHash: string;
   readonly headLength: number;
+  /** '' where the content before the offset was never seen again: the head alone tells then. */
   readonly tailHash: string;
   readonly offset: number;
   readonly lines: number;
