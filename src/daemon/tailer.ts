@@ -14,10 +14,12 @@
  * Not here: when to step (../commands/tail.ts), what is stored (../aggregate), how it comes into the
  * store (spool-sender.ts), where to begin (tail-start.ts), the replay itself (tail-replay.ts).
  */
+import { EXIT, InputError } from '../errors.js';
 import { unreadLog, type KnownLog } from '../input/follow-progress.js';
 import type { LiveInput } from '../input/live-lines.js';
 import type { StateSeal } from '../pipeline/state-seal.js';
 import { packState, type Checkpoint, type SourceProgress } from '../store/write-ahead.js';
+import { holdMsOf } from './buffered-logs.js';
 import { LiveLogs, type LivePlan } from './live-logs.js';
 import { OpenRecord } from './open-record.js';
 import type { Spool } from './spool.js';
@@ -33,13 +35,16 @@ import type { StepRange, TailStep } from './tail-steps.js';
 /** How often bytes noted before a crash are looked for, and how long apart. */
 const MOST_TRIES = 20;
 const TRY_MS = 100;
-/** How long apart a record is tried to be written to a disk that is full. */
+/** How long apart a record is tried to be written to a disk that is full, and how often at the end. */
 const DISK_RETRY_MS = 1000;
+const MOST_TRIES_AT_END = 3;
 
 export interface TailerOptions extends TailReplayOptions {
   readonly mostBytes?: number;
   readonly seal: StateSeal;
   readonly spool: Spool;
+  /** Aborted when the daemon is asked to end: a disk that is full is not waited for any more. */
+  readonly ending?: AbortSignal;
 }
 
 export class Tailer {
@@ -265,11 +270,12 @@ export class Tailer {
   }
 
   #open(known: readonly KnownLog[]): TailReader {
-    const { log, mostBytes } = this.#options;
+    const { log, mostBytes, latenessMs } = this.#options;
     const { patterns, teller } = this.#options.logs;
     const { logs, sources, zone } = this.#replay;
     return new TailReader(logs, sources, {
       ...{ known, patterns, teller, zone },
+      holdMs: holdMsOf(this.#options.logs, latenessMs),
       onLog: (found) => {
         this.#replay.tellLog(found);
       },
@@ -313,24 +319,40 @@ export class Tailer {
     });
   }
 
-  /** Until the disk takes it; nothing is read meanwhile. */
+  /**
+   * Until the disk takes it; nothing is read meanwhile.
+   *
+   * @throws InputError (io) when it does not, and the daemon is asked to end
+   */
   async #insist(action: () => Promise<void>): Promise<void> {
-    for (let n = 1; ; n++) {
+    const { spool, log, ending } = this.#options;
+    for (let n = 1, atEnd = 0; ; n++) {
       try {
         await action();
-        if (n > 1) this.#options.log.info('the spool takes records again');
+        if (n > 1) log.info('the spool takes records again');
         return;
       } catch (error) {
-        const { spool, log } = this.#options;
         if (!/^(ENOSPC|EDQUOT|EIO|EROFS)$/.test(codeOf(error))) throw error;
         if (n === 1) {
           const found = { error: (error as Error).message, spool: spool.path };
           log.error('the spool cannot be written: stops reading until it can', found);
         }
+        if (ending?.aborted === true && ++atEnd === MOST_TRIES_AT_END) {
+          throw noRoom(spool.path, error as Error);
+        }
         await pause(DISK_RETRY_MS);
       }
     }
   }
+}
+
+function noRoom(path: string, cause: Error): InputError {
+  return new InputError(
+    `${path}: expected room for what was read, found ${cause.message}\n` +
+      '  Make room and start again: it goes on from the last step stored, and reads the rest once more.',
+    EXIT.io,
+    { cause },
+  );
 }
 
 /** Logs that steps after the checkpoint read from for the first time. */
