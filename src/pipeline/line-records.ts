@@ -19,7 +19,7 @@ const WORD_BYTES = Int32Array.BYTES_PER_ELEMENT;
 const PLAIN_WORDS = 14;
 const PLAIN_TIME = 4;
 /** Words of another record before its keys; its doubles begin at FACTS. */
-const FULL_WORDS = 32;
+const FULL_WORDS = 34;
 const FACTS = 6;
 const KEY_WORDS = 8;
 /** A key's numbering, and its number and one; 0 for an empty key, -1 for one that is not told. */
@@ -92,7 +92,8 @@ export class RecordWriter {
     words[start + 7] =
       facts.httpStatus |
       (facts.limitReqStatus << STATUS_BITS) |
-      (facts.limitConnStatus << (STATUS_BITS + LIMIT_BITS));
+      (facts.limitConnStatus << (STATUS_BITS + LIMIT_BITS)) |
+      (facts.slack << (STATUS_BITS + 2 * LIMIT_BITS));
     words[start + 8] = facts.upstreamStatus;
     words[start + 9] = facts.connection;
     words[start + 10] = facts.connectionRequests;
@@ -137,6 +138,7 @@ export class RecordWriter {
     doubles[double++] = facts.connectionRequests;
     doubles[double++] = facts.pid;
     doubles[double++] = facts.rules;
+    doubles[double++] = facts.slack;
     this.#lastOffset = place.nextOffset;
     const keysEnd = isAccess ? this.#writeKeys(facts, start + FULL_WORDS) : start + FULL_WORDS;
     let byte = copy(this.#bytes, keysEnd * WORD_BYTES, raw, rawStart, rawEnd);
@@ -271,7 +273,8 @@ export class RecordReader {
     const statuses = words[at + 7]!;
     facts.httpStatus = statuses & ((1 << STATUS_BITS) - 1);
     facts.limitReqStatus = (statuses >> STATUS_BITS) & ((1 << LIMIT_BITS) - 1);
-    facts.limitConnStatus = statuses >> (STATUS_BITS + LIMIT_BITS);
+    facts.limitConnStatus = (statuses >> (STATUS_BITS + LIMIT_BITS)) & ((1 << LIMIT_BITS) - 1);
+    facts.slack = statuses >> (STATUS_BITS + 2 * LIMIT_BITS);
     facts.upstreamStatus = words[at + 8]!;
     facts.connection = words[at + 9]!;
     facts.connectionRequests = words[at + 10]!;
@@ -295,6 +298,7 @@ export class RecordReader {
     facts.connectionRequests = doubles[double++]!;
     facts.pid = doubles[double++]!;
     facts.rules = doubles[double++]!;
+    facts.slack = doubles[double++]!;
     this.#readKeys(facts, this.#words[at + 2]!, at + FULL_WORDS);
   }
 
