@@ -6,6 +6,9 @@ import { cell, count, share, table } from '../report/table.js';
 import type { ConnZoneAnalysis } from './conn-zones.js';
 import { lowerBoundLines } from './lower-bound-text.js';
 
+const MOST_LEGEND =
+  'most: keys with requests under way at one time; each has one node. Such a zone evicts none.';
+
 /** A table, and what there is to say of it; empty without zones, else ends in a newline. */
 export function connZonesText(zones: readonly ConnZoneAnalysis[]): string {
   if (zones.length === 0) return '';
@@ -14,7 +17,7 @@ export function connZonesText(zones: readonly ConnZoneAnalysis[]): string {
     connections(zones),
     [
       ...zones.flatMap((zone) => lowerBoundLines(nameOf(zone), zone.lowerBound ?? [])),
-      'most: keys with requests under way at one time; each has one node. Such a zone evicts none.',
+      ...(zones.some(({ occupancy }) => occupancy !== null) ? [MOST_LEGEND] : []),
       ...unknowns,
     ],
   ];
