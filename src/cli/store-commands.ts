@@ -20,8 +20,10 @@ import { duration, format, option, repeatable, shareOf, wholeNumber } from './op
 import { output } from './terminal.js';
 
 export function addReport(limitlens: Command): void {
-  const command = limitlens.command('report').description('who was limited, where and why');
-  withFilterOptions(withStoreOptions(command))
+  const command = limitlens
+    .command('report')
+    .description('who was limited, where and why: from the store, or from logs');
+  withFilterOptions(withStoreOptions(withLogOptions(command)))
     .addOption(option('--top <n>', 'keys per zone').argParser(wholeNumber).default(10))
     .addOption(
       new Option('--html <file>', 'write a page to send instead; - is standard output').conflicts(
@@ -31,11 +33,17 @@ export function addReport(limitlens: Command): void {
     .addOption(format('text', 'json'))
     .action(
       async (
-        options: StoreOptions &
+        files: string[],
+        options: LogOptions &
+          StoreOptions &
           FilterOptions & { top: number; html?: string; format: 'text' | 'json' },
       ) => {
+        const hasLogs = files.length + options.errorLog.length > 0;
+        const logOptions = hasLogs
+          ? readLogOptions(options)
+          : { ...options, latenessMs: options.lateness };
         const { reportCommand } = await import('../commands/report.js');
-        await reportCommand(options, output);
+        await reportCommand(files, logOptions, output);
       },
     );
 }
