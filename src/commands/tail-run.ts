@@ -139,9 +139,11 @@ export class TailRun {
       await goOver(site);
       const isDue = Date.now() - committedMs >= commitIntervalMs;
       if (isDue || site.tailer.openRows >= MOST_ROWS_PER_RECORD) {
-        await site.tailer.commit({ isWhole: false });
-        alerts.committed(site.tailer.reachedMs);
-        committedMs = Date.now();
+        const isCommitted = await site.tailer.commit({ isWhole: false });
+        if (isCommitted) {
+          alerts.committed(site.tailer.reachedMs);
+          committedMs = Date.now();
+        }
       }
       if (!isMore) await waker.wait();
     }

@@ -111,7 +111,7 @@ export class Tailer {
       await this.#stepAgain(step);
       if (steps[i + 1]?.sequence === step.sequence) continue;
       if (step.sequence > closed) await this.commit({ isWhole: false });
-      else this.#closed(step.sequence);
+      else this.#closedAgain(step.sequence);
     }
   }
 
@@ -224,24 +224,28 @@ export class Tailer {
   }
 
   /**
-   * Closes a record; when it returns, the steps so far are counted, whatever happens.
+   * Closes a record; when it returns true, the steps so far are counted, whatever happens.
    *
    * @param isWhole with the state, whether it is due or not
+   * @returns false where that would be too dear now: lines that were received need a state
    */
-  async commit({ isWhole }: { readonly isWhole: boolean }): Promise<void> {
+  async commit({ isWhole }: { readonly isWhole: boolean }): Promise<boolean> {
     const record = this.#record;
+    if (record.canWait && !isWhole) return false;
     if (record.isEmpty) {
-      if (!isWhole || record.isStateNew) return;
+      if (!isWhole || record.isStateNew) return true;
       // Each record has a step, so that sequences have no gaps.
       record.note([], 0);
     }
     // Lines that were received can't be read again.
     await this.#close(isWhole || record.isStateDue(this.#live.length > 0) || record.hasLive);
+    return true;
   }
 
   async #close(hasState: boolean): Promise<Checkpoint | undefined> {
     const record = this.#record;
     const { sequence } = record;
+    const beganMs = performance.now();
     const checkpoint = hasState ? this.#checkpoint(sequence) : undefined;
     const state =
       checkpoint === undefined ? undefined : await packState(checkpoint.sources, checkpoint.state);
@@ -250,7 +254,7 @@ export class Tailer {
     await this.#insist(() => this.#options.spool.append(place, tables, state));
     this.#closed(sequence);
     if (checkpoint === undefined) return undefined;
-    record.stateWritten(checkpoint);
+    record.stateWritten(checkpoint, performance.now() - beganMs);
     this.#replay.sources.showLive();
     this.#started.stored();
     return checkpoint;
@@ -302,6 +306,21 @@ export class Tailer {
     if (!isWhole) this.#options.log.error('bytes read before are gone', { ranges });
     this.#record.note(ranges, untilMs);
     await this.#replay.handOn(untilMs ?? Infinity);
+  }
+
+  /** Steps of a record that is in the spool: its rows are there. */
+  #closedAgain(sequence: number): void {
+    const { spool, log } = this.#options;
+    if (!spool.isAsBefore(sequence, this.#replay.rows.tables())) {
+      log.error(
+        'steps done again made other rows than before: some may be missing or count twice',
+        {
+          sequence,
+          hint: 'an option that decides what is counted when was changed, or this is a bug: please report it',
+        },
+      );
+    }
+    this.#closed(sequence);
   }
 
   /** What the record took is no longer open. */
