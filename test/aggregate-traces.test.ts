@@ -6,7 +6,14 @@ import { test } from 'node:test';
 import { columnsOf, DATA_TABLES } from '../src/store/tables.js';
 import { ROW_COLUMNS, type RowTable } from '../src/aggregate/rows.js';
 import { aggregateTrace, rowsOf, sumBy, type Row } from './support/aggregate-trace.js';
-import { readAccessJson, readTruth, traceDir, TRACES, type TraceName } from './support/truth.js';
+import {
+  accessById,
+  readAccessJson,
+  readTruth,
+  traceDir,
+  TRACES,
+  type TraceName,
+} from './support/truth.js';
 
 const REJECTIONS = ['rejected', 'rejected_dry_run', 'exhausted', 'exhausted_dry_run'];
 const ASKED = ['passed', 'delayed', 'delayed_dry_run', ...REJECTIONS];
@@ -170,6 +177,53 @@ for (const name of SINGLE) {
       ),
     );
     assert.ok(Math.abs(largest - Math.max(...lookups.map((z) => z.excessMilliReq))) <= 1000);
+  });
+}
+
+/** By minute and key, what nginx's debug log has as the largest excess. */
+function largestExcess(name: TraceName): Map<string, number> {
+  const lines = accessById(traceDir(name));
+  const largest = new Map<string, number>();
+  for (const { zones, requestId, decisionWallMs } of readTruth(traceDir(name))) {
+    const [zone] = zones;
+    const line = lines.get(requestId);
+    if (zone === undefined || zone.rc === 'ERROR' || line === undefined) continue;
+    if (decisionWallMs === null) continue;
+    const key = `${Math.floor(decisionWallMs / 60_000) * 60} ${line.key}`;
+    largest.set(key, Math.max(largest.get(key) ?? 0, zone.excessMilliReq));
+  }
+  return largest;
+}
+
+/** How many of nginx's largest excesses lie outside the bounds that the rows give. */
+function outside(name: TraceName, rows: readonly Row[]): { keys: number; outside: number } {
+  const bounds = new Map<string, { low: number; high: number }>();
+  for (const row of rowsOf(rows, 'key_minutes')) {
+    const key = `${String(row['minute'])} ${String(row['key'])}`;
+    const { low, high } = bounds.get(key) ?? { low: 0, high: 0 };
+    bounds.set(key, {
+      low: Math.max(low, Number(row['excess_low_max_milli'])),
+      high: Math.max(high, Number(row['excess_high_max_milli'])),
+    });
+  }
+  const compared = [...largestExcess(name)].filter(([key]) => bounds.has(key));
+  const off = compared.filter(([key, excess]) => {
+    const { low, high } = bounds.get(key)!;
+    return excess < low || excess > high;
+  });
+  return { keys: compared.length, outside: off.length };
+}
+
+for (const name of SINGLE) {
+  test(`${name}: a key's largest excess in nginx lies within its bounds`, () => {
+    const withErrors = outside(name, rowsOfTrace(name).rows);
+    assert.ok(withErrors.keys > 0);
+    assert.equal(withErrors.outside, 0);
+    // The error log tells of the reload.
+    if (name === 'p_reload') return;
+    const options = { keysPerMinute: 1e6, hasErrorLog: false };
+    const without = outside(name, aggregateTrace(traceDir(name), options).rows);
+    assert.ok(without.outside <= 0.005 * without.keys, JSON.stringify(without));
   });
 }
 

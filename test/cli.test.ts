@@ -53,6 +53,18 @@ void suite('the command line', { concurrency: 2 }, () => {
     }
   });
 
+  test('explain takes lines from standard input', async () => {
+    const stdin = `${readFileSync('samples/error.log', 'utf8').split('\n').slice(0, 2).join('\n')}\n`;
+    const [one, two] = stdin.trimEnd().split('\n') as [string, string];
+    const alone = await Promise.all([one, two].map((line) => mustRun(['explain', line])));
+    const texts = alone.map(({ stdout }) => stdout);
+    for (const args of [['explain'], ['explain', '-']]) {
+      assert.equal((await mustRun(args, { stdin })).stdout, texts.join('\n'));
+    }
+    const json = (await mustRun(['explain', '--format', 'json'], { stdin })).stdout;
+    assert.equal(json.trimEnd().split('\n').length, 2);
+  });
+
   test('options from the environment', async () => {
     const { stdout } = await mustRun(['replay', ACCESS], { env: { LIMITLENS_CONF: CONF } });
     assert.equal(stdout, (await mustRun(REPLAY)).stdout);

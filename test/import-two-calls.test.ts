@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { InputError } from '../src/errors.js';
+import type { ImportResult } from '../src/pipeline/import-logs.js';
 import { openStore, type Store } from '../src/store/store.js';
 import { confOf } from './support/imports.js';
 import { Instance } from './support/instances.js';
@@ -202,5 +203,23 @@ http {
       ]),
     ]);
     assert.equal(first.summary.unmatchedLines + late.summary.unmatchedLines, 1);
+  });
+
+  test('a zone without memory in the last seconds of the log counts, at once or with its request', async (t) => {
+    const dir = makeTempDir(t);
+    const alert = ERROR_LINES.filter(isLimit)
+      .at(-1)!
+      .replace(/\*\d+ .*/, 'could not allocate node in limit_req zone "perkey"')
+      .replace(/\[\w+\]/, '[alert]');
+    const lines = [...ERROR_LINES, alert];
+    const exhausted = (result: ImportResult): number =>
+      result.summary.zones.reduce((sum, zone) => sum + zone.outcomes.exhausted, 0);
+    const both = new Instance(store, CONF, 'alert-both');
+    assert.equal(exhausted(await both.add([ACCESS, write(dir, 'error.log', lines)])), 1);
+    const apart = new Instance(store, CONF, 'alert-first');
+    const first = await apart.add([write(dir, 'access.log', []), write(dir, 'error.log', lines)]);
+    assert.deepEqual([exhausted(first), first.waitingLines], [0, LIMIT_LINES + 1]);
+    const second = await apart.add([write(dir, 'access.log', ACCESS_LINES)]);
+    assert.deepEqual([exhausted(second), second.waitingLines], [1, 0]);
   });
 });

@@ -182,6 +182,31 @@ test('label sets stay bounded: reasons of hostile lines, sources that come and g
   ]);
 });
 
+test('zones that no configuration names are a bounded set, and hide none that one does', async () => {
+  const metrics = makeMetrics(['z'], []);
+  const count = (zone: string): void => {
+    const place = { server: '', location: '', bucket: 0, outcome: 'rejected', requests: 1 };
+    const sums = { near_limit: 0, excess_sum_milli: 0, excess_max_milli: 0, delay_ms_sum: 0 };
+    store(metrics, 'zone_outcomes', { zone, kind: 'limit_req', ...place, ...sums });
+  };
+  for (let i = 0; i < 500; i++) count(`"claimed ${i}`);
+  count('z');
+  const text = await metrics.text();
+  assert.equal(promtoolDiffers(text), '');
+  const rejected = [...seriesOf(text)].filter(
+    ([name]) => name.startsWith('limitlens_limit_req_requests_total{') && /rejected"/.test(name),
+  );
+  assert.equal(rejected.length, 64 + 2);
+  assert.match(
+    text,
+    /^limitlens_limit_req_requests_total\{zone="other",.*outcome="rejected".*\} 436$/m,
+  );
+  assert.match(text, /^limitlens_limit_req_requests_total\{zone="z",.*outcome="rejected".*\} 1$/m);
+  metrics.know(['"claimed 400'], []);
+  count('"claimed 400');
+  assert.match(await metrics.text(), /^limitlens_limit_req_requests_total\{zone="\\?"claimed 400",.*outcome="rejected".*\} 1$/m); // prettier-ignore
+});
+
 test('counters of syslog sockets only grow', async () => {
   const metrics = makeMetrics();
   metrics.received('s', { datagrams: 5, queueDrops: 0, kernelDrops: undefined });

@@ -5,6 +5,8 @@
  * Not here: what is drawn (page.test.ts).
  */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { after, before, test } from 'node:test';
 import {
   launchBrowser,
@@ -14,6 +16,8 @@ import {
   type OpenedPage,
   type Page,
 } from './support/browser.js';
+import { mustRun } from './support/cli.js';
+import { makeTempDir } from './support/temp-dir.js';
 import { fillHostile, PageStores, servePage, T0_MS } from './support/page-stores.js';
 
 const FILLED = `from=${T0_MS}&to=${T0_MS + 120_000}`;
@@ -21,6 +25,8 @@ const FILLED = `from=${T0_MS}&to=${T0_MS + 120_000}`;
 const cleanups: (() => void | Promise<void>)[] = [];
 const file = { after: (fn: () => void | Promise<void>) => void cleanups.push(fn) };
 let browser: Browser;
+/** The samples' `report --html`. */
+let reportFile: string;
 let urls: Record<'samples' | 'hostile' | 'empty', string>;
 
 before(async () => {
@@ -35,6 +41,12 @@ before(async () => {
     empty: (await servePage(file, await stores.open('empty'))).url,
   };
   browser = await launchBrowser(file);
+  const folder = makeTempDir(file);
+  const store = join(folder, 'store');
+  const conf = ['--conf', 'samples/nginx.conf', '--store', store];
+  await mustRun(['import', ...conf, 'samples/access.log', 'samples/error.log']);
+  reportFile = join(folder, 'report.html');
+  await mustRun(['report', '--store', store, '--html', reportFile]);
 });
 
 after(async () => {
@@ -251,4 +263,26 @@ part('another dashboard is read from its begin', async (page) => {
   await page.evaluate(`document.querySelector('nav a[data-page="zones"]').click()`);
   await page.locator('nav a[data-page="zones"][aria-current="page"]').waitFor();
   assert.equal(await page.evaluate('scrollY'), 0);
+});
+
+test('the report to send fits a phone and a sheet of paper, which is white', async () => {
+  const context = await browser.newContext({ colorScheme: 'dark' });
+  const page = await context.newPage();
+  await page.goto(pathToFileURL(reportFile).href);
+  const back = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
+  assert.equal(await back(), 'rgb(22, 24, 28)');
+  await page.setViewportSize({ width: 390, height: 800 });
+  assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390);
+  // Axes can be read, and a time stands in one line.
+  assert.ok(Number(await page.evaluate(`document.querySelector('figure svg').clientWidth`)) > 600);
+  const times = await page.evaluate(`[...document.querySelectorAll('td.t')]
+    .map((cell) => cell.getClientRects()[0].height)`);
+  assert.ok((times as number[]).length > 5);
+  assert.ok((times as number[])[0]! < 40, String(times));
+  // A4 within usual margins.
+  await page.setViewportSize({ width: 720, height: 1000 });
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+  assert.equal(await back(), 'rgb(255, 255, 255)');
+  assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 720);
+  await context.close();
 });

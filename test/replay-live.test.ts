@@ -28,7 +28,10 @@ const NAMES = [
   'one zone, several bursts',
   'limit_conn after a delay',
   '1r/m, 7r/m, 59r/m, 100r/m',
+  'POST bodies, slow ones too',
 ];
+/** Only $uri tells where these were answered; a format that has the header as well, their keys. */
+const BY_URI = 'try_files, error_page, auth_request';
 
 type Undo = () => void | Promise<void>;
 
@@ -55,7 +58,7 @@ describe('nginx on live traffic decides within what a replay holds possible', ()
   // All traffic first, side by side: a replay in between would keep clients and upstreams waiting.
   before(async () => {
     const cleanup = { after: (fn: Undo) => void undo.push(fn) };
-    const recorded = NAMES.map(async (name) => {
+    const recorded = [...NAMES, BY_URI].map(async (name) => {
       captures.set(name, await record(cleanup, named(name)));
     });
     await Promise.all(recorded);
@@ -80,4 +83,15 @@ describe('nginx on live traffic decides within what a replay holds possible', ()
       assert.equal(found.wrongAnchors, 0, found.oddities[0]);
     });
   }
+
+  test(BY_URI, () => {
+    const capture = captures.get(BY_URI)!;
+    const found = compareLive(
+      capture,
+      replayCapture(capture, { format: 'rich', withErrorLog: true }),
+    );
+    assertHolds(found, 'with every field and the error log');
+    assert.ok(found.meanPossible <= MOST_POSSIBLE, `${found.meanPossible} possible on average`);
+    assert.ok(found.anchored > 5, `${found.anchored} rows anchored`);
+  });
 });

@@ -4,10 +4,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { mustRun } from './support/cli.js';
+import { mustRun, runCli } from './support/cli.js';
 import { confOf, Imports, sums, type Report } from './support/imports.js';
+import { makeTempDir } from './support/temp-dir.js';
 import { traceDir } from './support/truth.js';
 
 void suite('the report', () => {
@@ -103,5 +104,23 @@ void suite('the report', () => {
       }
       assert.equal(zone.instance, 'default');
     }
+  });
+
+  test('of logs without a store: the same report, and nothing is left behind', async (t) => {
+    const temporary = makeTempDir(t);
+    const logs = ['--conf', confOf('g_mixed_2workers'), join(trace, 'access.log')];
+    const ofLogs = ['report', ...logs, join(trace, 'error.log')];
+    const { stdout } = await mustRun(ofLogs, { env: { TMPDIR: temporary } });
+    assert.equal(stdout, (await mustRun(['report', '--store', imports.store])).stdout);
+    assert.deepEqual(readdirSync(temporary), []);
+    const both = await runCli([...ofLogs, '--store', imports.store]);
+    assert.deepEqual([both.code, both.stdout], [64, '']);
+    assert.match(both.stderr, /either logs or a store/);
+  });
+
+  test('an instance that the store does not hold is said', async () => {
+    const run = await runCli(['report', '--store', imports.store, '--instance', 'defualt']);
+    assert.deepEqual([run.code, run.stdout], [66, '']);
+    assert.match(run.stderr, /--instance defualt: .*\n {2}It holds: default\./);
   });
 });

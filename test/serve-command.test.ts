@@ -64,13 +64,18 @@ test('serve', async (t) => {
         const text = await response.text();
         assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|<style|\bstyle=|\bon\w+=|https?:/);
         const assets = [...text.matchAll(/(?:src|href)="(?!#)([^"]+)"/g)].map((match) => match[1]!);
-        assert.equal(assets.length, 6);
+        const early = [...text.matchAll(/rel="modulepreload" href="([^"]+)"/g)].map(([, m]) => m!);
+        assert.equal(assets.length - early.length, 6);
         if (path !== '/') continue;
         for (const asset of assets) {
           const loaded = await fetch(new URL(asset, `${url}/`));
           assert.equal(loaded.status, 200, asset);
           assert.match(loaded.headers.get('content-type')!, /^(?:text\/(?:css|javascript)|image)/);
           assert.equal(loaded.headers.get('x-content-type-options'), 'nosniff');
+          // No module is found only when another has come.
+          for (const [, module] of (await loaded.text()).matchAll(/ from '\.\/([\w-]+\.js)'/g)) {
+            assert.ok(early.includes(`static/${module}`), `${asset} imports ${module}`);
+          }
           const headers = { 'If-None-Match': loaded.headers.get('etag')! };
           assert.equal((await fetch(new URL(asset, `${url}/`), { headers })).status, 304);
         }

@@ -16,7 +16,8 @@ import { makeTempDir } from './support/temp-dir.js';
 
 const AT_MS = Date.UTC(2026, 10, 30, 8, 15);
 const LIVE: FrameState = {
-  ...{ where: './limitlens-data', nowMs: AT_MS + 12_000, order: 'rejected' },
+  ...{ where: './limitlens-data', waitsFor: 'the store', nowMs: AT_MS + 12_000 },
+  order: 'rejected',
   ...{ trouble: '', isLive: true, isPaused: false },
 };
 
@@ -181,7 +182,7 @@ test('top --once and JSON say what the store holds', async (t) => {
   assert.match(ascii, /^[\n -~]*$/);
 
   const later = await mustRun([...top, '--instance', 'other']);
-  assert.match(later.stdout, /holds no requests yet/);
+  assert.match(later.stdout, /no requests yet/);
 });
 
 test('top says what it needs', async (t) => {

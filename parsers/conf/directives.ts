@@ -9,6 +9,7 @@ import type { Directive } from './lexer.js';
 import { readLimitConn, readLimitConnZone, readLimitReq, readLimitReqZone } from './limits.js';
 import { readAccessLog, readErrorLog, readLogFormat } from './logs.js';
 import {
+  readAuthRequest,
   readBreak,
   readErrorPage,
   readInternal,
@@ -110,6 +111,7 @@ const SPECS: Readonly<Record<string, DirectiveSpec>> = {
     values: [2, ANY_NUMBER],
     read: readErrorPage,
   },
+  auth_request: { contexts: LEVELS, values: [1, 1], read: readAuthRequest },
   internal: { contexts: ['location'], values: [0, 0], read: readInternal },
 };
 

@@ -98,6 +98,7 @@ class Merge {
         first(chain, (outer) => outer.internalWhere),
       ),
       ...defined('rewriteWhere', server.rewriteWhere ?? level.rewriteWhere),
+      ...defined('asksAuth', first(chain, (outer) => outer.asksAuth) === true || undefined),
       ...defined('leadsTo', redirectTargets(chain)),
       where: level.where,
     };

@@ -50,6 +50,8 @@ export class Level {
   tryFiles: string[] | undefined;
   errorPages: string[] | undefined;
   internalWhere: ConfWhere | undefined;
+  /** `auth_request` asks another location after the limits and before the answer. */
+  asksAuth: boolean | undefined;
   realIpFrom: string[] | undefined;
   realIpHeader: string | undefined;
   realIpRecursive: boolean | undefined;

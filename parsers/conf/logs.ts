@@ -66,11 +66,10 @@ export function readAccessLog(draft: Draft, level: Level, directive: Directive):
   checkSyslog(directive, path);
   const found = findFormat(draft, format);
   if (found === undefined) refuse(directive, `unknown log format "${format}"`);
-  const condition = checkOptions(draft, directive, path, options);
   const target: AccessLogTarget = {
     path,
     format: found,
-    ...(condition === undefined ? {} : { condition }),
+    ...readOptions(draft, directive, path, options),
     where: directive.where,
   };
   (level.accessLogs ??= []).push(target);
@@ -91,13 +90,12 @@ function findFormat(draft: Draft, name: string): string | undefined {
   return [...draft.logFormats.keys()].find((known) => known.toLowerCase() === wanted);
 }
 
-/** @returns the condition of `if=`, as written */
-function checkOptions(
+function readOptions(
   draft: Draft,
   directive: Directive,
   path: string,
   options: readonly string[],
-): string | undefined {
+): Pick<AccessLogTarget, 'condition' | 'buffer'> {
   let bufferBytes = 0n;
   let flushMs = 0;
   let gzip = 0n;
@@ -123,7 +121,15 @@ function checkOptions(
     refuse(directive, `no buffer is defined for access_log "${path}"`);
   }
   if (bufferBytes > 0n) checkBuffer(draft, directive, path, `${bufferBytes} ${flushMs} ${gzip}`);
-  return condition;
+  const buffer = {
+    bytes: Number(bufferBytes),
+    flushMs: flushMs === 0 ? undefined : flushMs,
+    isGzip: gzip > 0n,
+  };
+  return {
+    ...(condition === undefined ? {} : { condition }),
+    ...(bufferBytes === 0n ? {} : { buffer }),
+  };
 }
 
 function checkBuffer(draft: Draft, directive: Directive, path: string, settings: string): void {

@@ -57,7 +57,16 @@ export interface AccessLogTarget {
   readonly format: string;
   /** The `if=` condition as written, when there is one. */
   readonly condition?: string;
+  readonly buffer?: LogBuffer;
   readonly where: ConfWhere;
+}
+
+/** `buffer=`, `flush=` and `gzip` of an access_log: each worker writes when its buffer is full. */
+export interface LogBuffer {
+  readonly bytes: number;
+  /** Or when so long has passed; undefined for never. */
+  readonly flushMs: number | undefined;
+  readonly isGzip: boolean;
 }
 
 /** One `error_log` line. */
@@ -94,6 +103,8 @@ export interface RuleSet {
   readonly internalWhere?: ConfWhere;
   /** A `rewrite` in force here that may lead to another location. */
   readonly rewriteWhere?: ConfWhere;
+  /** `auth_request` is in force: another location is asked between the limits and the answer. */
+  readonly asksAuth?: true;
   /** URIs, as written, to which `try_files` and `error_page` lead inside of nginx, if any. */
   readonly leadsTo?: readonly string[];
   readonly where: ConfWhere;

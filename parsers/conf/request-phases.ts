@@ -57,6 +57,14 @@ export function readInternal(_draft: Draft, level: Level, directive: Directive):
   level.internalWhere ??= directive.where;
 }
 
+/** `auth_request URI | off`. */
+export function readAuthRequest(draft: Draft, level: Level, directive: Directive): void {
+  level.asksAuth = directive.words[1] !== 'off';
+  if (!level.asksAuth) return;
+  const message = 'auth_request runs after the limits and may answer with its own status';
+  addNote(draft, 'auth-request', message, directive.where);
+}
+
 /** `try_files FILE… URI`: a file that is there becomes the URI as well. */
 export function readTryFiles(_draft: Draft, level: Level, directive: Directive): void {
   level.tryFiles = directive.words.slice(1);
@@ -102,9 +110,6 @@ export function noteForeign(draft: Draft, directive: Directive): void {
     addNote(draft, 'lua-after-limit', message, where);
   } else if (name === 'js_content' || name === 'js_access') {
     addNote(draft, 'js-not-followed', `${name} may answer or lead elsewhere`, where);
-  } else if (name === 'auth_request' && values[0] !== 'off') {
-    const message = 'auth_request runs after the limits and may answer with its own status';
-    addNote(draft, 'auth-request', message, where);
   }
 }
 

@@ -18,7 +18,11 @@ import { FLAG } from '../replay/event-flags.js';
 import type { ReplaySession } from '../replay/session.js';
 import { STATUS } from '../replay/status.js';
 import { ConcurrencyMeter, type Concurrency } from './concurrency-meter.js';
-import { ConfiguredConns, type ConfiguredAgreement } from './configured-conns.js';
+import {
+  ConfiguredConns,
+  type ConfiguredAgreement,
+  type ModelledConnZone,
+} from './configured-conns.js';
 import { ConnSubject, subjectsOf } from './conn-subjects.js';
 import type { HeldRequest, KeysConcurrency } from './key-concurrency.js';
 import { TimeHeap } from './time-heap.js';
@@ -53,6 +57,8 @@ export interface ConcurrencyOptions {
   readonly key?: string;
   /** What limit_conn would have done with this many; several are tried by default. */
   readonly limitConn?: number;
+  /** Instead of the usual numbers to try. */
+  readonly tried?: readonly number[];
   /** Worst keys. */
   readonly top: number;
 }
@@ -121,6 +127,11 @@ export class ConcurrencyTracker {
     this.#starts.push(startMs, { startMs, endMs, parts, rules, connLogged, configured: null });
   }
 
+  /** The limit_conn zones in force, as modelled; after finish(). */
+  get zones(): Map<string, ModelledConnZone> {
+    return this.#configured?.zones ?? new Map<string, ModelledConnZone>();
+  }
+
   finish(unknowns: readonly string[]): ConcurrencyAnalysis {
     this.#advance(Infinity);
     const hasAny = this.#toMs >= this.#fromMs;
@@ -183,12 +194,14 @@ export class ConcurrencyTracker {
       if (part !== null) this.#subjects[i]!.meter.begin(part);
     }
     const { rules, parts, connLogged } = request;
-    request.configured = this.#configured?.begin(rules, parts, connLogged) ?? null;
+    request.configured = this.#configured?.begin(rules, parts, connLogged, request.startMs) ?? null;
     this.#ends.push(request.endMs, request);
   }
 
   #end(request: UnderWay): void {
-    if (request.configured !== null) this.#configured!.end(request.rules, request.configured);
+    if (request.configured !== null) {
+      this.#configured!.end(request.rules, request.configured, request.endMs);
+    }
     for (const [i, part] of request.parts.entries()) {
       if (part === null) continue;
       this.#subjects[i]!.meter.end(part);

@@ -7,6 +7,7 @@
 import { CONN_STATUS, ConnMemory, LimitConnModel } from '../limit-req/limit-conn.js';
 import type { ReplaySession } from '../replay/session.js';
 import { isRejected, STATUS } from '../replay/status.js';
+import { ConnNodes } from './conn-nodes.js';
 import type { ConnSubject } from './conn-subjects.js';
 import type { HeldRequest } from './key-concurrency.js';
 
@@ -28,6 +29,13 @@ export interface ConfiguredAgreement {
   readonly agree: number | null;
 }
 
+/** A zone as modelled. */
+export interface ModelledConnZone {
+  readonly nodes: ConnNodes;
+  readonly rejected: number;
+  readonly exhausted: number;
+}
+
 interface Line {
   /** Index into the model's zones, which are the subjects. */
   readonly zone: number;
@@ -42,6 +50,9 @@ export class ConfiguredConns {
   /** By rule set. */
   readonly #lines: (readonly Line[] | undefined)[] = [];
   readonly #rejectedBy = new Map<string, { line: Line; rejected: number }>();
+  /** By zone of the model. */
+  readonly #nodes: readonly ConnNodes[];
+  readonly #exhaustedBy: number[];
   #requests = 0;
   #rejected = 0;
   #exhausted = 0;
@@ -53,6 +64,26 @@ export class ConfiguredConns {
     this.#session = session;
     this.#subjects = subjects;
     this.#model = new LimitConnModel(subjects.map(({ memory }) => new ConnMemory(memory)));
+    this.#nodes = this.#model.zones.map((memory) => new ConnNodes(memory));
+    this.#exhaustedBy = subjects.map(() => 0);
+  }
+
+  /** By name; not those of which no request is known. */
+  get zones(): Map<string, ModelledConnZone> {
+    const rejected = this.#subjects.map(() => 0);
+    for (const { line, rejected: ofLine } of this.#rejectedBy.values()) {
+      rejected[line.zone]! += ofLine;
+    }
+    return new Map(
+      this.#subjects.map((subject, i): [string, ModelledConnZone] => [
+        subject.zone ?? '',
+        {
+          nodes: this.#nodes[i]!,
+          rejected: rejected[i]! - this.#exhaustedBy[i]!,
+          exhausted: this.#exhaustedBy[i]!,
+        },
+      ]),
+    );
   }
 
   /** @returns what the request holds, for end(); null when no line asks for it */
@@ -60,6 +91,7 @@ export class ConfiguredConns {
     rules: number,
     parts: readonly (HeldRequest | null)[],
     connLogged: number,
+    atMs: number,
   ): Int32Array | null {
     const lines = this.#linesOf(rules);
     if (lines.length === 0) return null;
@@ -71,11 +103,19 @@ export class ConfiguredConns {
       held,
     );
     this.#count(lines, status, connLogged);
+    for (const { zone } of lines) {
+      const part = parts[zone];
+      if (part == null) continue;
+      this.#nodes[zone]!.keyLengthBytes = part.keyLengthBytes;
+      this.#nodes[zone]!.note(atMs);
+    }
     return held;
   }
 
-  end(rules: number, held: Int32Array): void {
-    this.#model.release(this.#linesOf(rules), held);
+  end(rules: number, held: Int32Array, atMs: number): void {
+    const lines = this.#linesOf(rules);
+    for (const { zone } of lines) this.#nodes[zone]!.note(atMs);
+    this.#model.release(lines, held);
   }
 
   get agreement(): ConfiguredAgreement {
@@ -103,7 +143,10 @@ export class ConfiguredConns {
       const line = lines[this.#model.decidedBy]!;
       this.#rejectedBy.get(nameOf(line))!.rejected++;
     }
-    if (status === CONN_STATUS.exhausted) this.#exhausted++;
+    if (status === CONN_STATUS.exhausted) {
+      this.#exhausted++;
+      this.#exhaustedBy[lines[this.#model.decidedBy]!.zone]!++;
+    }
     if (connLogged === STATUS.unknown) return;
     this.#told++;
     if (isRejected(connLogged)) this.#loggedRejected++;

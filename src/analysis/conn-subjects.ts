@@ -23,9 +23,14 @@ const DEFAULT_KEY = '$binary_remote_addr';
 /** @throws nothing; a key that the log does not tell shows with the first line */
 export function subjectsOf(
   session: ReplaySession,
-  options: { readonly key?: string; readonly limitConn?: number },
+  options: {
+    readonly key?: string;
+    readonly limitConn?: number;
+    readonly tried?: readonly number[];
+  },
 ): ConnSubject[] {
-  const tried = options.limitConn === undefined ? LADDER : [options.limitConn];
+  const ladder = options.tried ?? LADDER;
+  const tried = options.limitConn === undefined ? ladder : [options.limitConn];
   const confs = session.generations.list.map(({ conf }) => conf);
   const zones = new Map(confs.flatMap((conf) => [...conf.connZones]));
   if (options.key === undefined && zones.size > 0) {

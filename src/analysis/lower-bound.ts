@@ -20,21 +20,24 @@ export interface LowerBound {
 export type IsGiven = (path: string) => boolean;
 
 /**
- * The reasons, by name of the limit_req zone; a zone without any is in no entry.
+ * The reasons, by name of the zone; a zone without any is in no entry.
  *
  * @param confs configurations that were in force, in any order
+ * @param kind of the zones
  */
 export function lowerBounds(
   confs: readonly NginxConf[],
   isGiven: IsGiven,
+  kind: 'limit_req' | 'limit_conn' = 'limit_req',
 ): ReadonlyMap<string, readonly LowerBound[]> {
   const byZone = new Map<string, Map<string, LowerBound>>();
   for (const rules of confs.flatMap((conf) => conf.ruleSets)) {
     // Neither a client's request nor a redirect reaches the limit behind a `return`.
-    if (rules.limits.length === 0 || rules.returnWhere !== undefined) continue;
+    const limits = kind === 'limit_req' ? rules.limits : rules.connLimits;
+    if (limits.length === 0 || rules.returnWhere !== undefined) continue;
     const reason = reasonOf(rules, isGiven);
     if (reason === null) continue;
-    for (const { zone } of rules.limits) {
+    for (const { zone } of limits) {
       const known = byZone.get(zone) ?? new Map<string, LowerBound>();
       byZone.set(zone, known);
       const key = JSON.stringify([reason.file, reason.line, reason.why]);

@@ -30,6 +30,8 @@ export class ZoneRows implements RowSink {
   readonly #buckets = new Map<string, ZoneBucket>();
   readonly #limits: StoredLimits[] = [];
   readonly #exhausted = new Map<string, NamedCount>();
+  /** Of limit_conn zones, by instance, zone and outcome. */
+  readonly #conn = new Map<string, NamedCount & { readonly outcome: string }>();
   /** By instance, zone and minute. */
   readonly #keys = new Map<string, KeyCountStep>();
 
@@ -65,6 +67,11 @@ export class ZoneRows implements RowSink {
     };
   }
 
+  /** What limit_conn zones did, by outcome. */
+  connOutcomes(): readonly (Named & { readonly outcome: string; readonly requests: number })[] {
+    return [...this.#conn.values()];
+  }
+
   #state([instance, zone, ...numbers]: StateRow): void {
     const [bucketS, nodes, capacityNodes, evictions, inDebt, admitted, failures, created] =
       numbers as [number, number, number, number, number, number, number, number];
@@ -91,11 +98,20 @@ export class ZoneRows implements RowSink {
 
   #outcome(row: readonly (string | number)[]): void {
     const [instance, zone, kind, , , , outcome, requests] = row as string[];
+    if (kind === 'limit_conn') this.#connOutcome([instance!, zone!, outcome!], Number(requests));
     if (kind !== 'limit_req' || !outcome!.startsWith('exhausted')) return;
     const key = JSON.stringify([instance, zone]);
     const known = this.#exhausted.get(key) ?? { instance: instance!, zone: zone!, requests: 0 };
     known.requests += Number(requests);
     this.#exhausted.set(key, known);
+  }
+
+  #connOutcome(name: readonly [string, string, string], requests: number): void {
+    const [instance, zone, outcome] = name;
+    const key = JSON.stringify(name);
+    const known = this.#conn.get(key) ?? { instance, zone, outcome, requests: 0 };
+    known.requests += requests;
+    this.#conn.set(key, known);
   }
 
   #countKeys(bucket: KeyCountStep): void {

@@ -3,7 +3,7 @@
  */
 import { sizeText, type ZoneKind, type ZoneSize } from '../check/zone-size.js';
 import { cell, count, share, table } from '../report/table.js';
-import type { LowerBound } from './lower-bound.js';
+import { lowerBoundLines } from './lower-bound-text.js';
 import type { ZoneAnalysis } from './zones.js';
 
 /** The tables, and for each zone what there is to say; ends in a newline. */
@@ -120,19 +120,6 @@ function remarks(zone: ZoneAnalysis): string[] {
   }
   lines.push(...lowerBoundLines(name, zone.lowerBound ?? []));
   return lines;
-}
-
-/** One line for each directive; a log that was not given may hold the requests of many locations. */
-function lowerBoundLines(name: string, reasons: readonly LowerBound[]): string[] {
-  const byPlace = new Map<string, LowerBound[]>();
-  for (const reason of reasons) {
-    const place = `${reason.file}:${reason.line}`;
-    byPlace.set(place, [...(byPlace.get(place) ?? []), reason]);
-  }
-  return Array.from(byPlace, ([place, [first, ...others]]) => {
-    const more = others.length === 0 ? '' : ` (and ${others.length} more places)`;
-    return `${name}: a lower bound, since ${place}: ${cell(first!.why, 200)}${more}`;
-  });
 }
 
 export interface ZoneSizeAnswer extends ZoneSize {

@@ -5,7 +5,7 @@
  * (ngx_http_limit_req_expire). What was dropped is known from the replay alone.
  *
  * Sizes in bytes, times in epoch milliseconds, keys in nodes. Not here: limit_conn zones, which
- * never forget a key.
+ * never forget a key (conn-zones.ts).
  */
 import { capacityKeys, capacityTable, sizeForKeys } from '../check/zone-size.js';
 import type {
@@ -18,6 +18,7 @@ import type { LowerBound } from './lower-bound.js';
 import type { ZoneInputs } from './zone-inputs.js';
 
 export interface ZoneAnalysis {
+  readonly kind: 'limit_req';
   readonly zone: string;
   readonly instance: string;
   readonly keyExpression: string | null;
@@ -153,6 +154,7 @@ function analyseZone(
   const allocationFailures = logged > 0 ? logged : state.allocationFailures;
   const lengths = limit === undefined ? [] : keyLengths(limit, inputs);
   return {
+    kind: 'limit_req',
     zone,
     instance,
     keyExpression: limit?.keyExpression ?? null,

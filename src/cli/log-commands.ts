@@ -77,7 +77,7 @@ export function addExplain(limitlens: Command): void {
   limitlens
     .command('explain')
     .description('what one line of an access or error log means')
-    .argument('<line...>', 'the line; quote it')
+    .argument('[line...]', 'the line, quoted; without one, or with -, each line of standard input')
     .addOption(option('--conf <file>', 'nginx configuration, for rates and bursts'))
     .option('--show-args', 'show arguments of requests; they can hold secrets', false)
     .addOption(format('text', 'json'))
@@ -87,7 +87,8 @@ export function addExplain(limitlens: Command): void {
         options: { conf?: string; showArgs: boolean; format: 'text' | 'json' },
       ) => {
         const { explainCommand } = await import('../commands/explain.js');
-        await explainCommand(line.join(' '), options, output);
+        const isInput = line.length === 0 || (line.length === 1 && line[0] === '-');
+        await explainCommand(isInput ? undefined : line.join(' '), options, output);
       },
     );
 }

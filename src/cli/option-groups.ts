@@ -17,7 +17,8 @@ export interface LogOptions {
   readonly chunkBytes?: number;
 }
 
-export function withLogOptions(command: Command): Command {
+/** @param lateness what --lateness is where it is not given, in seconds */
+export function withLogOptions(command: Command, lateness = 60): Command {
   return underHeading('Logs:', command, (to) =>
     to
       .argument(
@@ -38,7 +39,7 @@ export function withLogOptions(command: Command): Command {
       .addOption(
         option('--lateness <duration>', 'how long after its decision a request may be logged')
           .argParser(duration)
-          .default(60_000, '60s'),
+          .default(lateness * 1000, `${lateness}s`),
       )
       .option('--all-logs', 'read access logs even where they hold the same requests', false)
       .addOption(

@@ -20,8 +20,10 @@ import { duration, format, option, repeatable, shareOf, wholeNumber } from './op
 import { output } from './terminal.js';
 
 export function addReport(limitlens: Command): void {
-  const command = limitlens.command('report').description('who was limited, where and why');
-  withFilterOptions(withStoreOptions(command))
+  const command = limitlens
+    .command('report')
+    .description('who was limited, where and why: from the store, or from logs');
+  withFilterOptions(withStoreOptions(withLogOptions(command)))
     .addOption(option('--top <n>', 'keys per zone').argParser(wholeNumber).default(10))
     .addOption(
       new Option('--html <file>', 'write a page to send instead; - is standard output').conflicts(
@@ -31,18 +33,31 @@ export function addReport(limitlens: Command): void {
     .addOption(format('text', 'json'))
     .action(
       async (
-        options: StoreOptions &
+        files: string[],
+        options: LogOptions &
+          StoreOptions &
           FilterOptions & { top: number; html?: string; format: 'text' | 'json' },
       ) => {
+        const hasLogs = files.length + options.errorLog.length > 0;
+        const logOptions = hasLogs
+          ? readLogOptions(options)
+          : { ...options, latenessMs: options.lateness };
         const { reportCommand } = await import('../commands/report.js');
-        await reportCommand(options, output);
+        await reportCommand(files, logOptions, output);
       },
     );
 }
 
+/** Now is worth more here than the few requests that take longer: they count as late. */
+const TOP_LATENESS_SECONDS = 10;
+
 export function addTop(limitlens: Command): void {
-  const command = limitlens.command('top').description('what the limits do now, in a terminal');
-  withStoreOptions(command)
+  const command = limitlens
+    .command('top')
+    .description(
+      'what the limits do now, in a terminal: of logs as they grow, with --conf, or of a store',
+    );
+  withStoreOptions(withLogOptions(command, TOP_LATENESS_SECONDS))
     .addOption(option('--instance <name>', 'only this nginx'))
     .addOption(
       option('--interval <duration>', 'how often to look').argParser(duration).default(5000, '5s'),
@@ -61,20 +76,25 @@ export function addTop(limitlens: Command): void {
     .addOption(format('text', 'json'))
     .action(
       async (
-        options: StoreOptions & {
-          instance?: string;
-          interval: number;
-          window: number;
-          top: number;
-          sort: 'rejected' | 'excess';
-          once: boolean;
-          ascii: boolean;
-          format: 'text' | 'json';
-        },
+        files: string[],
+        options: LogOptions &
+          StoreOptions & {
+            instance?: string;
+            interval: number;
+            window: number;
+            top: number;
+            sort: 'rejected' | 'excess';
+            once: boolean;
+            ascii: boolean;
+            format: 'text' | 'json';
+          },
       ) => {
-        const { interval, window, ...rest } = options;
+        const hasLogs = files.length + options.errorLog.length > 0;
+        const { interval, window, lateness, ...rest } = options;
+        const conf = hasLogs ? readLogOptions(options).conf : options.conf;
+        const times = { intervalMs: interval, windowMs: window, latenessMs: lateness };
         const { topCommand } = await import('../commands/top.js');
-        await topCommand({ ...rest, intervalMs: interval, windowMs: window }, output);
+        await topCommand(files, { ...rest, ...times, conf }, output);
       },
     );
 }

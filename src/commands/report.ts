@@ -1,5 +1,5 @@
 /**
- * `limitlens report`: who was limited, where and why, from the store.
+ * `limitlens report`: who was limited, where and why, from the store, or from logs.
  */
 import { readDryRunInputs } from '../analysis/dry-run-inputs.js';
 import { analyseDryRun, DEFAULT_THRESHOLDS } from '../analysis/dry-run.js';
@@ -14,22 +14,35 @@ import { readVersion } from '../version.js';
 import { askStore } from './asked-store.js';
 import { emptyRange } from './empty-range.js';
 import type { Output } from './output.js';
+import { askOfLogs } from './passing-store.js';
+import type { LogsChoice } from './replayed-logs.js';
 import type { StoreChoice } from './store-choice.js';
 import { filterOf, type FilterChoice } from './store-filter.js';
 
-export interface ReportCommandOptions extends StoreChoice, FilterChoice {
+export interface ReportCommandOptions extends StoreChoice, FilterChoice, LogsChoice {
   readonly top: number;
   readonly format: 'text' | 'json';
   /** Where the page is to be written; - is standard output. */
   readonly html?: string;
 }
 
-/** @throws InputError as openStore(); io (74) when the page cannot be written */
-export async function reportCommand(options: ReportCommandOptions, output: Output): Promise<void> {
+/**
+ * Files are taken into a store for this one report; without any the store is asked.
+ *
+ * @throws InputError as openStore() and askOfLogs(); io (74) when the page cannot be written
+ */
+export async function reportCommand(
+  files: readonly string[],
+  options: ReportCommandOptions,
+  output: Output,
+): Promise<void> {
   const filter = filterOf(options);
-  const text = await askStore(options, (store) =>
-    options.html === undefined ? print(store, filter, options) : page(store, filter, options.top),
-  );
+  const ask = (choice: StoreChoice): Promise<string> =>
+    askStore(choice, (store) =>
+      options.html === undefined ? print(store, filter, options) : page(store, filter, options.top),
+    );
+  const hasLogs = files.length + options.errorLog.length > 0;
+  const text = await (hasLogs ? askOfLogs(files, options, ask) : ask(options));
   if (options.html === undefined || options.html === '-') {
     await output.write(text);
     return;

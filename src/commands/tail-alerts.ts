@@ -16,8 +16,6 @@ import type { TailMetrics } from '../metrics/tail-metrics.js';
 import type { Store } from '../store/store.js';
 import { readSecretFile } from './secret-file.js';
 
-/** The newest line that was seen is this far ahead of what is handed on; and a bucket. */
-const HOLD_MS = 2000;
 const BUCKET_MS = 10_000;
 /** To send a record. */
 const SEND_MS = 5000;
@@ -38,6 +36,8 @@ export interface TailAlertsParts {
   readonly stateFolder: string;
   /** Where the daemon listens. */
   readonly listens: string;
+  /** How far the newest line that was seen is ahead of what is handed on. */
+  readonly holdMs: () => number;
   /** Records that the store does not have. */
   readonly waiting: () => number;
 }
@@ -129,7 +129,7 @@ export class TailAlerts {
 }
 
 /** @throws InputError as checkAlertChoice() */
-function planOf(options: TailAlertsOptions, { listens }: TailAlertsParts): Plan {
+function planOf(options: TailAlertsOptions, { listens, holdMs }: TailAlertsParts): Plan {
   const { instance, latenessMs, commitIntervalMs, alertIntervalMs } = options;
   const { webhook, alertmanagers, overrides, runbooksUrl, externalUrl } = parseAlertChoice(options);
   const secret = readSecret(options, process.env);
@@ -143,7 +143,7 @@ function planOf(options: TailAlertsOptions, { listens }: TailAlertsParts): Plan 
     ...(webhook === undefined ? {} : { webhook: { receiver: webhook, key } }),
     ...(runbooksUrl === undefined ? {} : { runbooksUrl }),
     externalUrl: externalUrl ?? listens,
-    settleMs: latenessMs + HOLD_MS + BUCKET_MS + commitIntervalMs + SEND_MS,
+    settleMs: latenessMs + holdMs() + BUCKET_MS + commitIntervalMs + SEND_MS,
   };
 }
 

@@ -4,6 +4,7 @@
  * Not here: what is opened before (tail.ts), what a step does (../daemon/tailer.ts).
  */
 import type { NginxConf } from '../../parsers/conf/model.js';
+import { holdMsOf } from '../daemon/buffered-logs.js';
 import type { JsonLog } from '../daemon/json-log.js';
 import type { LiveInputs } from '../daemon/live-inputs.js';
 import type { ReloadResult } from '../daemon/reload.js';
@@ -71,13 +72,13 @@ export class TailRun {
     const site = await this.#begin(given);
     const { access, errors } = given.logs;
     log.info('follows', { logs: [...access, ...errors].map(({ path }) => path) });
-    const alerts = await this.#openAlerts();
+    const alerts = await this.#openAlerts(site);
     await this.#follow(site, alerts);
     await this.#end(site);
   }
 
   async #begin(given: Parameters<typeof TailSite.begin>[4]): Promise<TailSite> {
-    const { log, metrics, inputs, tailStore, start, begun } = this.#parts;
+    const { log, metrics, inputs, signals, tailStore, start, begun } = this.#parts;
     const { files, options } = this.#settings;
     const site = await TailSite.begin(
       files,
@@ -90,6 +91,7 @@ export class TailRun {
         ...privacyOf(options),
         log,
         spool: tailStore.spool,
+        ending: signals.ending,
         onLate: () => metrics.add('lateRequests', {}, 1),
         inputs,
         onReload: (result, current) => {
@@ -105,12 +107,13 @@ export class TailRun {
     return site;
   }
 
-  async #openAlerts(): Promise<TailAlerts> {
+  async #openAlerts(site: TailSite): Promise<TailAlerts> {
     const { log, metrics, tailStore, http, stateFolder } = this.#parts;
     const { options } = this.#settings;
     const alerts = await TailAlerts.open(options, {
       ...{ store: tailStore, metrics, log, stateFolder },
       listens: http.server.url,
+      holdMs: () => holdMsOf(site.logs, options.latenessMs),
       waiting: () => tailStore.spool.waiting,
     });
     this.#closing.push(() => alerts.stop());
@@ -136,9 +139,11 @@ export class TailRun {
       await goOver(site);
       const isDue = Date.now() - committedMs >= commitIntervalMs;
       if (isDue || site.tailer.openRows >= MOST_ROWS_PER_RECORD) {
-        await site.tailer.commit({ isWhole: false });
-        alerts.committed(site.tailer.reachedMs);
-        committedMs = Date.now();
+        const isCommitted = await site.tailer.commit({ isWhole: false });
+        if (isCommitted) {
+          alerts.committed(site.tailer.reachedMs);
+          committedMs = Date.now();
+        }
       }
       if (!isMore) await waker.wait();
     }

@@ -6,6 +6,7 @@
  * do is in ../daemon/tailer.ts, when to read a configuration in ../daemon/reload.ts.
  */
 import type { NginxConf } from '../../parsers/conf/model.js';
+import { tellBuffers } from '../daemon/buffered-logs.js';
 import type { JsonLog } from '../daemon/json-log.js';
 import type { LiveInputs } from '../daemon/live-inputs.js';
 import type { LeftOutLog } from '../daemon/log-teller.js';
@@ -93,6 +94,7 @@ export class TailSite {
       await site.#goOver(foundAtStart(later, isFollowed), given.logs);
     }
     site.#receive();
+    tellBuffers(site.#logs, options.latenessMs, options.log);
     return site;
   }
 
@@ -148,6 +150,7 @@ export class TailSite {
     await this.#leaveFormats(logs, cause.kind === 'mark' ? cause.ms - 1 : undefined);
     await this.#goOver(later, logs);
     this.#receive();
+    tellBuffers(logs, this.#options.latenessMs, log);
     log.info('goes by the new nginx configuration', {
       inForce: next === 'unchanged' || next.sinceMs === null ? 'by its reload mark' : 'now',
       logs: logs.patterns,

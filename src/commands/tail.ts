@@ -146,12 +146,13 @@ async function openServed(
   const listen = async (): Promise<TailHttp> => {
     const http = await TailHttp.open(options, {
       folder: options.store ?? DEFAULT_STORE,
-      isReady: () => state.isBegun && state.tailStore?.isAway === false,
+      isReady: () => state.isBegun && state.tailStore?.isTaking === true,
       metrics: async () => {
         const spool = state.tailStore?.spool;
         const isUp = state.tailStore?.isAway === false;
         const maxBytes = spool?.maxBytes ?? options.spoolMaxBytes;
-        metrics.spool(spool?.waitingBytes ?? 0, maxBytes, spool?.isFull ?? false, isUp);
+        const isHeld = spool !== undefined && (spool.isFull || spool.isRefused);
+        metrics.spool(spool?.waitingBytes ?? 0, maxBytes, isHeld, isUp);
         return { type: metrics.contentType, text: await metrics.text() };
       },
       log,

@@ -1,26 +1,20 @@
 /**
- * `limitlens top`: what the limits do now, in a terminal, from the store.
+ * `limitlens top`: what the limits do now, in a terminal.
  *
- * An embedded store belongs to one process at a time, so it is opened for each look and closed
- * after it: an import of every few minutes gets in between, and while it runs the last numbers
- * stay. A server stays connected.
+ * Not here: where the numbers come from (top-looks.ts), what a frame says (../top).
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { EXIT, InputError } from '../errors.js';
 import { frame, type FrameLook, type FrameState } from '../top/frame.js';
 import { Screen } from '../top/screen.js';
-import { readSnapshot, type KeyOrder, type TopSnapshot } from '../top/snapshot.js';
-import { openStore, type Store } from '../store/store.js';
+import type { KeyOrder, TopSnapshot } from '../top/snapshot.js';
 import type { Output } from './output.js';
-import { storeOptions, type StoreChoice } from './store-choice.js';
+import { LogLook, StoreLook, type Look, type LookOptions } from './top-looks.js';
 
-export interface TopOptions extends StoreChoice {
-  readonly instance?: string;
+export interface TopOptions extends LookOptions {
   readonly intervalMs: number;
-  readonly windowMs: number;
   readonly top: number;
   readonly sort: KeyOrder;
-  readonly once: boolean;
   readonly ascii: boolean;
   readonly format: 'text' | 'json';
 }
@@ -32,8 +26,17 @@ const SHORTEST_INTERVAL_MS = 500;
 const KEYS_ON_SCREEN = 200;
 const COLUMNS_WITHOUT_TERMINAL = 120;
 
-/** @throws InputError usage (64) where there is no terminal, or a time is out of bounds */
-export async function topCommand(options: TopOptions, output: Output): Promise<void> {
+/**
+ * Logs are read where files or a configuration are given; otherwise the store is asked.
+ *
+ * @throws InputError usage (64) where there is no terminal, or a time is out of bounds; as openStore(),
+ *   findTailLogs() and readConfs() do
+ */
+export async function topCommand(
+  files: readonly string[],
+  options: TopOptions,
+  output: Output,
+): Promise<void> {
   const windowMs = Math.ceil(options.windowMs / BUCKET_MS) * BUCKET_MS;
   if (windowMs < BUCKET_MS || windowMs > LONGEST_WINDOW_MS) {
     throw new InputError('--window: expected 10s to 24h', EXIT.usage);
@@ -41,58 +44,21 @@ export async function topCommand(options: TopOptions, output: Output): Promise<v
   if (options.intervalMs < SHORTEST_INTERVAL_MS) {
     throw new InputError('--interval: expected 500ms or more', EXIT.usage);
   }
-  const look = new Look({ ...options, windowMs });
+  const isPrinted = options.once || options.format === 'json';
+  if (!isPrinted && !process.stdout.isTTY) {
+    throw new InputError(
+      'standard output is no terminal: expected --once, or --format json',
+      EXIT.usage,
+    );
+  }
+  const isOfLogs = files.length + options.errorLog.length + options.conf.length > 0;
+  const choice = { ...options, windowMs };
+  const look = isOfLogs ? await LogLook.open(files, choice) : new StoreLook(choice);
   try {
-    if (options.once || options.format === 'json') await print(look, options, output);
-    else if (process.stdout.isTTY) await watch(look, options);
-    else {
-      throw new InputError(
-        'standard output is no terminal: expected --once, or --format json',
-        EXIT.usage,
-      );
-    }
+    await (isPrinted ? print(look, options, output) : watch(look, options));
   } finally {
     await look.close();
-  }
-}
-
-/** The store, asked again and again. */
-class Look {
-  readonly #options: TopOptions;
-  #server: Store | undefined;
-
-  constructor(options: TopOptions) {
-    this.#options = options;
-  }
-
-  get where(): string {
-    const where = storeOptions(this.#options);
-    // Without the password that a URL may hold.
-    return where.url === undefined ? where.path! : new URL(where.url).host;
-  }
-
-  async snapshot(order: KeyOrder, keys: number): Promise<TopSnapshot> {
-    const { instance, windowMs, clickhouse } = this.#options;
-    const isServer = clickhouse !== undefined;
-    const store = this.#server ?? (await this.#open());
-    if (isServer) this.#server = store;
-    try {
-      return await readSnapshot(store, {
-        ...{ windowMs, order, keys, nowMs: Date.now() },
-        ...(instance === undefined ? {} : { instance }),
-      });
-    } finally {
-      if (!isServer) await store.close();
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.#server?.close();
-    this.#server = undefined;
-  }
-
-  #open(): Promise<Store> {
-    return openStore({ ...storeOptions(this.#options), createIfMissing: false, readOnly: true });
+    for (const note of look.notes) output.note(note);
   }
 }
 
@@ -110,7 +76,8 @@ async function print(look: Look, options: TopOptions, output: Output): Promise<v
     const snapshot = await look.snapshot(sort, top);
     if (format === 'json') await output.write(`${JSON.stringify(snapshot)}\n`);
     else {
-      const state = { where: look.where, nowMs: Date.now(), order: sort, trouble: '' };
+      const { where, waitsFor } = look;
+      const state = { where, waitsFor, nowMs: Date.now(), order: sort, trouble: '' };
       const lines = frame(snapshot, { ...state, isLive: false, isPaused: false }, shape);
       await output.write(`${lines.map((line) => line.trimEnd()).join('\n')}\n`);
     }
@@ -132,7 +99,8 @@ async function watch(look: Look, options: TopOptions): Promise<void> {
 
   const draw = (): void => {
     const state: FrameState = {
-      ...{ where: look.where, nowMs: Date.now(), order, trouble, isLive: true, isPaused },
+      ...{ where: look.where, waitsFor: look.waitsFor, nowMs: Date.now(), order, trouble },
+      ...{ isLive: true, isPaused },
     };
     screen.draw(frame(snapshot, state, { ...screen.size, ...style }));
   };
@@ -140,6 +108,7 @@ async function watch(look: Look, options: TopOptions): Promise<void> {
     isDone = true;
     // At once, whatever the store is busy with.
     screen.close();
+    look.stop();
     pause.abort();
   };
   const onKey = (key: string): void => {

@@ -3,6 +3,10 @@
  * `limitlens zones size`: how large a zone has to be.
  */
 import type { NginxConf } from '../../parsers/conf/model.js';
+import { ConcurrencyTracker } from '../analysis/concurrency.js';
+import type { ConnZoneInputs } from '../analysis/conn-zones.js';
+import { analyseConnZones, type ConnZoneAnalysis } from '../analysis/conn-zones.js';
+import { connZonesText } from '../analysis/conn-zones-text.js';
 import { lowerBounds, type IsGiven } from '../analysis/lower-bound.js';
 import { readZoneInputs } from '../analysis/zone-inputs.js';
 import { ZoneRows } from '../analysis/zone-rows.js';
@@ -14,7 +18,8 @@ import { readConfs } from '../pipeline/confs.js';
 import { rotationStem } from '../pipeline/log-files.js';
 import { missingFieldNotes } from '../pipeline/missing-fields.js';
 import type { OpenedLogs } from '../pipeline/open-logs.js';
-import { sources } from '../store/queries.js';
+import { AccessFields } from '../replay/access-fields.js';
+import { sources, zoneTotals } from '../store/queries.js';
 import { askStore } from './asked-store.js';
 import { emptyRange } from './empty-range.js';
 import type { Output } from './output.js';
@@ -38,19 +43,28 @@ export async function zonesCommand(
   output: Output,
 ): Promise<void> {
   const isFromLogs = files.length + options.errorLog.length > 0;
-  const { zones, nothing } = isFromLogs
-    ? { zones: await zonesOfLogs(files, options, output), nothing: undefined }
+  const { zones, connZones, nothing } = isFromLogs
+    ? await zonesOfLogs(files, options, output)
     : await zonesOfStore(options);
-  const json = `${JSON.stringify({ zones })}\n`;
-  const text = nothing === undefined ? zonesText(zones) : `${nothing}\n`;
+  const json = `${JSON.stringify({ zones, connZones })}\n`;
+  const conn = connZonesText(connZones);
+  const both = conn === '' ? zonesText(zones) : `${zonesText(zones)}\n${conn}`;
+  const text = nothing === undefined ? both : `${nothing}\n`;
   await output.write(options.format === 'json' ? json : text);
+}
+
+interface Analyses {
+  readonly zones: readonly ZoneAnalysis[];
+  readonly connZones: readonly ConnZoneAnalysis[];
+  /** What to say where the times asked for hold no request. */
+  readonly nothing: string | undefined;
 }
 
 async function zonesOfLogs(
   files: readonly string[],
   options: ZonesOptions,
   output: Output,
-): Promise<ZoneAnalysis[]> {
+): Promise<Analyses> {
   for (const name of ['since', 'until'] as const) {
     if (options[name] === undefined) continue;
     throw new InputError(
@@ -60,10 +74,56 @@ async function zonesOfLogs(
   }
   const rows = new ZoneRows();
   const instance = options.instance ?? 'default';
-  const { generations, logs } = await replayRows(files, options, instance, rows, output);
+  const run: { tracker?: ConcurrencyTracker } = {};
+  const { generations, logs } = await replayRows(
+    files,
+    options,
+    instance,
+    rows,
+    output,
+    (session, { access }) => {
+      const confs = session.generations.list.map(({ conf }) => conf);
+      if (confs.every(({ connZones }) => connZones.size === 0)) return null;
+      if (!tellIntervals(access)) return null;
+      const tracker = new ConcurrencyTracker(session, { tried: [], top: 0 });
+      run.tracker = tracker;
+      return {
+        onSubmit: (event, line, fields) => tracker.submit(event, line, fields),
+        onDecision: (event) => tracker.decide(event),
+      };
+    },
+  );
   for (const note of missingFieldNotes(logs.access)) output.note(note);
   const confs = generations.map(({ conf }) => conf);
-  return analyseZones(rows.inputs(), lowerBounds(confs, givenAmong(logs)));
+  const isGiven = givenAmong(logs);
+  const inputs = rows.inputs();
+  run.tracker?.finish([]);
+  const connInputs: ConnZoneInputs = {
+    ...{ confs, instance, outcomes: rows.connOutcomes(), stepSeconds: inputs.stepSeconds },
+    modelled: run.tracker?.zones ?? null,
+    unknowns: [run.tracker === undefined ? NO_INTERVALS : STILL_UNDER_WAY],
+    lowerBounds: lowerBounds(confs, isGiven, 'limit_conn'),
+  };
+  return {
+    zones: analyseZones(inputs, lowerBounds(confs, isGiven)),
+    connZones: analyseConnZones(connInputs),
+    nothing: undefined,
+  };
+}
+
+const NO_INTERVALS =
+  'How many nodes were held is not known: access logs tell with $msec and $request_time.';
+const STILL_UNDER_WAY =
+  'Requests that had not ended when the log ends are in no line of it: they held nodes as well.';
+const NOT_STORED =
+  'How many nodes were held at one time the store does not tell: give the logs, ' +
+  '`limitlens zones --conf nginx.conf access.log`.';
+
+/** Without the times of all requests their keys' nodes can't be counted. */
+function tellIntervals(access: OpenedLogs['access']): boolean {
+  return (
+    access.length > 0 && access.every(({ scanner }) => new AccessFields(scanner).hasRequestTime)
+  );
 }
 
 /** A file whose log cannot be told may be any: then no log counts as missing. */
@@ -75,32 +135,35 @@ function givenAmong(logs: OpenedLogs): IsGiven {
   return (path) => targets.has(path) || empty.has(rotationStem(path));
 }
 
-/** `nothing` is what to say where the times asked for hold no request. */
-async function zonesOfStore(
-  options: ZonesOptions,
-): Promise<{ zones: ZoneAnalysis[]; nothing: string | undefined }> {
+async function zonesOfStore(options: ZonesOptions): Promise<Analyses> {
   const filter = filterOf(options);
   const confs = readConfs(options.conf).map(({ conf }) => conf);
-  const { inputs, names, nothing } = await askStore(options, async (store) => ({
+  const { inputs, outcomes, names, nothing } = await askStore(options, async (store) => ({
     inputs: await readZoneInputs(store, filter),
+    outcomes: (await zoneTotals(store, filter)).filter(({ kind }) => kind === 'limit_conn'),
     names: (await sources(store, filter)).map(({ name }) => name),
     nothing: await emptyRange(store, filter),
   }));
-  const zones = analyseZones(inputs, confs.length === 0 ? null : ofStored(confs, names));
-  return { zones, nothing };
+  const isGiven = givenToStore(confs, names);
+  const boundsOf = (kind: ZoneKind): ReturnType<typeof lowerBounds> | null =>
+    confs.length === 0 ? null : lowerBounds(confs, isGiven, kind);
+  const connZones = analyseConnZones({
+    ...{ confs, outcomes, modelled: null, stepSeconds: inputs.stepSeconds },
+    instance: options.instance ?? 'default',
+    unknowns: [NOT_STORED],
+    lowerBounds: boundsOf('limit_conn'),
+  });
+  return { zones: analyseZones(inputs, boundsOf('limit_req')), connZones, nothing };
 }
 
-function ofStored(
-  confs: readonly NginxConf[],
-  names: readonly string[],
-): ReturnType<typeof lowerBounds> {
+function givenToStore(confs: readonly NginxConf[], names: readonly string[]): IsGiven {
   // What came by standard input, or under a name of no log, may be any of them.
   const known = new Set(
     confs.flatMap((conf) => [...conf.accessLogs, ...conf.errorLogs].map(({ path }) => stem(path))),
   );
   const stems = new Set(names.map(stem));
   const isUntold = names.length === 0 || [...stems].some((name) => !known.has(name));
-  return lowerBounds(confs, (path) => isUntold || stems.has(stem(path)));
+  return (path) => isUntold || stems.has(stem(path));
 }
 
 function stem(path: string): string {

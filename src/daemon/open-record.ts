@@ -22,6 +22,8 @@ const LONGEST_WITHOUT_STATE_MS = 120_000;
 const MOST_RANGES = 500;
 /** And this, where lines can't be read again: they are handed on from a state that holds them. */
 const LONGEST_LIVE_MS = 10_000;
+/** There each record has a state: a busy server's is dear, so it may take a share of the time only. */
+const LIVE_STATE_SHARE = 1 / 20;
 
 export class OpenRecord {
   /** Of the last record that was closed. */
@@ -34,6 +36,7 @@ export class OpenRecord {
   /** A record begins with a state: what there was before it need not be read again. */
   #stateBytes = 0;
   #stateAtMs = -Infinity;
+  #stateTookMs = 0;
 
   /** Of the last record that was closed. */
   get closedSequence(): number {
@@ -84,6 +87,12 @@ export class OpenRecord {
     );
   }
 
+  /** Whether a record with live lines can wait, since the states of those before took long. */
+  get canWait(): boolean {
+    const waitMs = Math.min(LONGEST_LIVE_MS, this.#stateTookMs / LIVE_STATE_SHARE);
+    return this.hasLive && performance.now() - this.#stateAtMs < waitMs;
+  }
+
   /** @param checkpoint of its state, where it has one */
   place(checkpoint: Checkpoint | undefined): Place {
     return {
@@ -103,8 +112,9 @@ export class OpenRecord {
     this.#steps = 0;
   }
 
-  /** It was closed with this state. */
-  stateWritten({ sequence, state }: Checkpoint): void {
+  /** It was closed with this state, which took so long to make and write. */
+  stateWritten({ sequence, state }: Checkpoint, tookMs: number): void {
+    this.#stateTookMs = tookMs;
     this.#base = sequence;
     this.#ranges = [];
     this.#bytesSinceState = 0;

@@ -62,6 +62,7 @@ export class Spool {
   readonly #sizes = new Map<number, Map<Part, number>>();
   #newest: Place | undefined;
   #bytes = 0;
+  #isRefused = false;
   #wake: (() => void)[] = [];
   /** The last record as it was appended, so that one that is sent at once is not read again. */
   #last: SpoolRecord | undefined;
@@ -128,8 +129,23 @@ export class Spool {
     this.#changed();
   }
 
+  /** The disk did not take the last record. */
+  get isRefused(): boolean {
+    return this.#isRefused;
+  }
+
   /** Puts a record at the end; when it returns, the record survives any crash. */
   async append(place: Place, tables: readonly TableRows[], state?: Buffer): Promise<void> {
+    try {
+      await this.#append(place, tables, state);
+      this.#isRefused = false;
+    } catch (error) {
+      this.#isRefused = true;
+      throw error;
+    }
+  }
+
+  async #append(place: Place, tables: readonly TableRows[], state?: Buffer): Promise<void> {
     const { sequence } = place;
     const text = JSON.stringify({ version: 1, tables });
     await this.#write(sequence, 'rows', await compress(Buffer.from(text), { level: GZIP_LEVEL }));

@@ -23,8 +23,6 @@ import type { TailRange } from './tail-state.js';
 const DEFAULT_MOST_BYTES = 4 << 20;
 /** Lines of a log that waits for slower ones. */
 const MOST_WAITING_BYTES = 32 << 20;
-/** An error line is written up to a second after its time; workers' clocks differ by less. */
-const HOLD_MS = 2000;
 
 export interface TailReaderOptions {
   readonly known: readonly KnownLog[];
@@ -32,6 +30,8 @@ export interface TailReaderOptions {
   readonly teller: LogTeller;
   readonly zone: ZoneFinder;
   readonly mostBytes?: number;
+  /** How far behind the newest line what is handed on ends (buffered-logs.ts). */
+  readonly holdMs: number;
   readonly onNotice: (notice: FollowNotice) => void;
   /** A log that came after the start. */
   readonly onLog: (log: TailLog) => void;
@@ -139,7 +139,7 @@ export class TailReader {
     await this.#readAll(upTo);
     const seenMs = this.newestMs;
     await this.#readAll(upTo);
-    let untilMs = seenMs - HOLD_MS;
+    let untilMs = seenMs - this.#options.holdMs;
     let isSpent = false;
     for (const reading of this.#readings.values()) {
       if (!reading.isSpent) continue;

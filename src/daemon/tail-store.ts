@@ -94,6 +94,11 @@ export class TailStore {
     return this.#sender.store;
   }
 
+  /** The store took what was sent last, and the disk what is to be sent. */
+  get isTaking(): boolean {
+    return !this.isAway && !this.spool.isRefused;
+  }
+
   /** Asks the store. @throws InputError (io) where there is none yet, and as Store.query() does */
   readonly query: Store['query'] = async (...question) => {
     const { store } = this.#sender;

@@ -14,10 +14,12 @@
  * Not here: when to step (../commands/tail.ts), what is stored (../aggregate), how it comes into the
  * store (spool-sender.ts), where to begin (tail-start.ts), the replay itself (tail-replay.ts).
  */
+import { EXIT, InputError } from '../errors.js';
 import { unreadLog, type KnownLog } from '../input/follow-progress.js';
 import type { LiveInput } from '../input/live-lines.js';
 import type { StateSeal } from '../pipeline/state-seal.js';
 import { packState, type Checkpoint, type SourceProgress } from '../store/write-ahead.js';
+import { holdMsOf } from './buffered-logs.js';
 import { LiveLogs, type LivePlan } from './live-logs.js';
 import { OpenRecord } from './open-record.js';
 import type { Spool } from './spool.js';
@@ -33,13 +35,16 @@ import type { StepRange, TailStep } from './tail-steps.js';
 /** How often bytes noted before a crash are looked for, and how long apart. */
 const MOST_TRIES = 20;
 const TRY_MS = 100;
-/** How long apart a record is tried to be written to a disk that is full. */
+/** How long apart a record is tried to be written to a disk that is full, and how often at the end. */
 const DISK_RETRY_MS = 1000;
+const MOST_TRIES_AT_END = 3;
 
 export interface TailerOptions extends TailReplayOptions {
   readonly mostBytes?: number;
   readonly seal: StateSeal;
   readonly spool: Spool;
+  /** Aborted when the daemon is asked to end: a disk that is full is not waited for any more. */
+  readonly ending?: AbortSignal;
 }
 
 export class Tailer {
@@ -106,7 +111,7 @@ export class Tailer {
       await this.#stepAgain(step);
       if (steps[i + 1]?.sequence === step.sequence) continue;
       if (step.sequence > closed) await this.commit({ isWhole: false });
-      else this.#closed(step.sequence);
+      else this.#closedAgain(step.sequence);
     }
   }
 
@@ -219,24 +224,28 @@ export class Tailer {
   }
 
   /**
-   * Closes a record; when it returns, the steps so far are counted, whatever happens.
+   * Closes a record; when it returns true, the steps so far are counted, whatever happens.
    *
    * @param isWhole with the state, whether it is due or not
+   * @returns false where that would be too dear now: lines that were received need a state
    */
-  async commit({ isWhole }: { readonly isWhole: boolean }): Promise<void> {
+  async commit({ isWhole }: { readonly isWhole: boolean }): Promise<boolean> {
     const record = this.#record;
+    if (record.canWait && !isWhole) return false;
     if (record.isEmpty) {
-      if (!isWhole || record.isStateNew) return;
+      if (!isWhole || record.isStateNew) return true;
       // Each record has a step, so that sequences have no gaps.
       record.note([], 0);
     }
     // Lines that were received can't be read again.
     await this.#close(isWhole || record.isStateDue(this.#live.length > 0) || record.hasLive);
+    return true;
   }
 
   async #close(hasState: boolean): Promise<Checkpoint | undefined> {
     const record = this.#record;
     const { sequence } = record;
+    const beganMs = performance.now();
     const checkpoint = hasState ? this.#checkpoint(sequence) : undefined;
     const state =
       checkpoint === undefined ? undefined : await packState(checkpoint.sources, checkpoint.state);
@@ -245,7 +254,7 @@ export class Tailer {
     await this.#insist(() => this.#options.spool.append(place, tables, state));
     this.#closed(sequence);
     if (checkpoint === undefined) return undefined;
-    record.stateWritten(checkpoint);
+    record.stateWritten(checkpoint, performance.now() - beganMs);
     this.#replay.sources.showLive();
     this.#started.stored();
     return checkpoint;
@@ -265,11 +274,12 @@ export class Tailer {
   }
 
   #open(known: readonly KnownLog[]): TailReader {
-    const { log, mostBytes } = this.#options;
+    const { log, mostBytes, latenessMs } = this.#options;
     const { patterns, teller } = this.#options.logs;
     const { logs, sources, zone } = this.#replay;
     return new TailReader(logs, sources, {
       ...{ known, patterns, teller, zone },
+      holdMs: holdMsOf(this.#options.logs, latenessMs),
       onLog: (found) => {
         this.#replay.tellLog(found);
       },
@@ -298,6 +308,21 @@ export class Tailer {
     await this.#replay.handOn(untilMs ?? Infinity);
   }
 
+  /** Steps of a record that is in the spool: its rows are there. */
+  #closedAgain(sequence: number): void {
+    const { spool, log } = this.#options;
+    if (!spool.isAsBefore(sequence, this.#replay.rows.tables())) {
+      log.error(
+        'steps done again made other rows than before: some may be missing or count twice',
+        {
+          sequence,
+          hint: 'an option that decides what is counted when was changed, or this is a bug: please report it',
+        },
+      );
+    }
+    this.#closed(sequence);
+  }
+
   /** What the record took is no longer open. */
   #closed(sequence: number): void {
     this.#record.closed(sequence);
@@ -313,24 +338,40 @@ export class Tailer {
     });
   }
 
-  /** Until the disk takes it; nothing is read meanwhile. */
+  /**
+   * Until the disk takes it; nothing is read meanwhile.
+   *
+   * @throws InputError (io) when it does not, and the daemon is asked to end
+   */
   async #insist(action: () => Promise<void>): Promise<void> {
-    for (let n = 1; ; n++) {
+    const { spool, log, ending } = this.#options;
+    for (let n = 1, atEnd = 0; ; n++) {
       try {
         await action();
-        if (n > 1) this.#options.log.info('the spool takes records again');
+        if (n > 1) log.info('the spool takes records again');
         return;
       } catch (error) {
-        const { spool, log } = this.#options;
         if (!/^(ENOSPC|EDQUOT|EIO|EROFS)$/.test(codeOf(error))) throw error;
         if (n === 1) {
           const found = { error: (error as Error).message, spool: spool.path };
           log.error('the spool cannot be written: stops reading until it can', found);
         }
+        if (ending?.aborted === true && ++atEnd === MOST_TRIES_AT_END) {
+          throw noRoom(spool.path, error as Error);
+        }
         await pause(DISK_RETRY_MS);
       }
     }
   }
+}
+
+function noRoom(path: string, cause: Error): InputError {
+  return new InputError(
+    `${path}: expected room for what was read, found ${cause.message}\n` +
+      '  Make room and start again: it goes on from the last step stored, and reads the rest once more.',
+    EXIT.io,
+    { cause },
+  );
 }
 
 /** Logs that steps after the checkpoint read from for the first time. */

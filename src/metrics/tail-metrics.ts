@@ -68,7 +68,9 @@ const PROCESS_METRICS = [
 
 /** Reasons follow from log formats, which are few; hostile lines bring no more. */
 const MOST_REASONS = 64;
-const OTHER_REASON = 'other';
+/** Zones that no configuration names, as lines of syslog may claim any. */
+const MOST_OTHER_ZONES = 64;
+const OTHER = 'other';
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -79,6 +81,8 @@ export class TailMetrics {
   readonly #gauges = new Map<MetricId, Gauge>();
   readonly #excess = new BinnedHistogram(METRICS.excessRatio, EXCESS_BINS, EXCESS_BOUNDS);
   readonly #reasons = new Set<string>();
+  readonly #zones = new Set<string>();
+  readonly #otherZones = new Set<string>();
   readonly #totals = new Map<string, number>();
   readonly #sources = new Set<string>();
   readonly #refused = new Set<string>();
@@ -116,6 +120,7 @@ export class TailMetrics {
   know(zones: Iterable<string>, connZones: Iterable<string>): void {
     const instance = this.#instance;
     for (const zone of zones) {
+      this.#zones.add(zone);
       for (const outcome of OUTCOME_WORDS)
         this.#add('limitReqRequests', { zone, instance, outcome });
       this.#add('nearLimit', { zone, instance });
@@ -126,6 +131,7 @@ export class TailMetrics {
       for (const [id] of ZONE_COUNTERS) this.#add(id, { zone, instance });
     }
     for (const zone of connZones) {
+      this.#zones.add(zone);
       for (const outcome of CONN_OUTCOMES) {
         this.#add('limitConnRequests', { zone, instance, outcome });
       }
@@ -254,8 +260,17 @@ export class TailMetrics {
     this.#totals.set(key, value);
   }
 
+  /** The zone of a row as a label; of a bounded set, whatever lines claim. */
+  #zoneOf(row: Row): string {
+    const zone = String(row['zone']);
+    if (this.#zones.has(zone)) return zone;
+    if (this.#otherZones.size < MOST_OTHER_ZONES) this.#otherZones.add(zone);
+    return this.#otherZones.has(zone) ? zone : OTHER;
+  }
+
   #outcome(row: Row): void {
-    const { zone, instance, outcome } = row;
+    const { instance, outcome } = row;
+    const zone = this.#zoneOf(row);
     const id = row['kind'] === 'limit_conn' ? 'limitConnRequests' : 'limitReqRequests';
     this.#add(id, { zone, instance, outcome }, Number(row['requests']));
     if (id === 'limitReqRequests') {
@@ -270,7 +285,8 @@ export class TailMetrics {
   }
 
   #zoneState(row: Row): void {
-    const { zone, instance } = row;
+    const { instance } = row;
+    const zone = this.#zoneOf(row);
     this.#set('zoneNodes', { zone, instance }, Number(row['nodes']));
     this.#set('zoneCapacityNodes', { zone, instance }, Number(row['capacity_nodes']));
     for (const [id, column] of ZONE_COUNTERS)
@@ -279,9 +295,10 @@ export class TailMetrics {
 
   /** Since the start of this process. */
   #agree(row: Row): void {
-    const { zone, instance } = row;
-    const sums = this.#agreement.get(String(zone)) ?? { logged: 0, explained: 0 };
-    this.#agreement.set(String(zone), sums);
+    const { instance } = row;
+    const zone = this.#zoneOf(row);
+    const sums = this.#agreement.get(zone) ?? { logged: 0, explained: 0 };
+    this.#agreement.set(zone, sums);
     const requests = Number(row['requests']);
     this.#add('replayDecisions', { zone, instance, class: row['class'] }, requests);
     if (row['class'] === 'explained') sums.explained += requests;
@@ -291,7 +308,7 @@ export class TailMetrics {
   }
 
   #measure(row: Row): void {
-    const labels = { zone: String(row['zone']), instance: String(row['instance']) };
+    const labels = { zone: this.#zoneOf(row), instance: String(row['instance']) };
     this.#excess.add(labels, Number(row['fraction']), Number(row['requests']));
   }
 
@@ -309,7 +326,7 @@ export class TailMetrics {
     if (row['kind'] !== 'unparsable') return;
     const reason = String(row['reason']);
     if (this.#reasons.size < MOST_REASONS) this.#reasons.add(reason);
-    const told = this.#reasons.has(reason) ? reason : OTHER_REASON;
+    const told = this.#reasons.has(reason) ? reason : OTHER;
     this.#add('parseErrors', { reason: told }, Number(row['lines']));
   }
 

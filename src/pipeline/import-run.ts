@@ -9,7 +9,7 @@ import { Aggregator } from '../aggregate/aggregator.js';
 import { EXIT, InputError } from '../errors.js';
 import type { LogHead } from '../input/head.js';
 import { AccessFields } from '../replay/access-fields.js';
-import type { WaitingLine } from '../replay/line-join.js';
+import { isAlert, type WaitingLine } from '../replay/line-join.js';
 import { ReplaySession } from '../replay/session.js';
 import type { SessionState } from '../replay/session-state.js';
 import type { Store } from '../store/store.js';
@@ -106,7 +106,7 @@ export class ImportRun {
     this.#hold = new LineHold({
       stored: storedCoverage(checkpoint?.sources ?? []),
       fresh: () => this.#freshCoverage(),
-      targetsOf: (line) => this.#session.accessLogsOf(line),
+      targetsOf: (line) => (isAlert(line) ? null : this.#session.accessLogsOf(line)),
       onCount: (line) => this.#aggregator.unmatchedLine(line),
     });
     for (const note of this.#notes) this.#aggregator.note(note);

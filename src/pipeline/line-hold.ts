@@ -9,7 +9,7 @@
  *
  * Not here: an instance of error logs alone, whose lines are requests (../replay/error-events.ts).
  */
-import type { WaitingLine } from '../replay/line-join.js';
+import { isAlert, type WaitingLine } from '../replay/line-join.js';
 import { isCovered, type CoveredTime } from './access-coverage.js';
 
 /** Lines that wait; of more than that the oldest count by themselves. Some 30 MB of state. */
@@ -60,7 +60,9 @@ export class LineHold {
   sortPending(lines: readonly WaitingLine[]): WaitingLine[] {
     const owed: WaitingLine[] = [];
     for (const line of lines) {
-      if (this.#fateOf(line) === 'counts') owed.push({ ...line, isOwed: true });
+      // The request that met it would have been logged at once.
+      if (isAlert(line)) this.take(line);
+      else if (this.#fateOf(line) === 'counts') owed.push({ ...line, isOwed: true });
       else this.#held.push(line);
     }
     return owed;

@@ -33,8 +33,10 @@ const PLAIN_REQUEST = 7;
 /** Above the kind of a plain record, how many keys it has. */
 const KEYS_SHIFT = 8;
 const KIND_MASK = 0xff;
+/** Above the statuses, the line's SLACK; a passed one has none. */
+const SLACK_SHIFT = 16;
 /** Words of another record before its keys; its doubles begin at FACTS. */
-const FULL_WORDS = 32;
+const FULL_WORDS = 34;
 const FACTS = 6;
 const KEY_WORDS = 8;
 /** A key's numbering, and its number and one; 0 for an empty key, -1 for one that is not told. */
@@ -105,7 +107,8 @@ export class RecordWriter {
     words[start + 6] = facts.upstreamMs;
     words[start + PLAIN_REQUEST] = facts.rules;
     words[start + 8] = facts.httpStatus;
-    words[start + 9] = joinStatuses(facts.limitReqStatus, facts.limitConnStatus);
+    words[start + 9] =
+      joinStatuses(facts.limitReqStatus, facts.limitConnStatus) | (facts.slack << SLACK_SHIFT);
     words[start + 10] = facts.upstreamStatus;
     words[start + 11] = facts.connection;
     words[start + 12] = facts.connectionRequests;
@@ -148,6 +151,7 @@ export class RecordWriter {
     doubles[double++] = facts.connectionRequests;
     doubles[double++] = facts.pid;
     doubles[double++] = facts.rules;
+    doubles[double++] = facts.slack;
     this.#lastOffset = place.nextOffset;
     const keysEnd = isAccess ? this.#writeKeys(facts, start + FULL_WORDS) : start + FULL_WORDS;
     let byte = copy(this.#bytes, keysEnd * WORD_BYTES, raw, rawStart, rawEnd);
@@ -311,6 +315,7 @@ export class RecordReader implements PassedLine {
     facts.httpStatus = words[at + 8]!;
     facts.limitReqStatus = limitReqStatusIn(words[at + 9]!);
     facts.limitConnStatus = limitConnStatusIn(words[at + 9]!);
+    facts.slack = words[at + 9]! >> SLACK_SHIFT;
     facts.upstreamStatus = words[at + 10]!;
     facts.connection = words[at + 11]!;
     facts.connectionRequests = words[at + 12]!;
@@ -333,6 +338,7 @@ export class RecordReader implements PassedLine {
     facts.connectionRequests = doubles[double++]!;
     facts.pid = doubles[double++]!;
     facts.rules = doubles[double++]!;
+    facts.slack = doubles[double++]!;
     this.#readKeys(facts, this.words[at + 2]!, at + FULL_WORDS);
   }
 

@@ -17,7 +17,7 @@ import { LineDetails, type RequestDetails } from './line-details.js';
 import type { LineJoin } from './line-join.js';
 import { hasZone, type LineRules } from './line-rules.js';
 import type { LineExtractor } from './line-extractor.js';
-import type { LineFacts } from './line-facts.js';
+import { SLACK, type LineFacts } from './line-facts.js';
 import type { RuleRow } from './limit-table.js';
 import { applyLine, seekersOf } from './request-lines.js';
 import { REFUSED } from './rule-finder.js';
@@ -36,6 +36,8 @@ export interface PendingSeek {
 /** Lines submitted so far, by whatever feeds a session has. */
 export interface LineNumbers {
   next: number;
+  /** Of these, those without a body that took longer than their upstream: their headers were slow. */
+  slowHeaders: number;
 }
 
 /** A line that isPlainPass() holds for, as numbers. */
@@ -216,6 +218,8 @@ export class AccessFeed {
     }
     const createdMs = requestMs < 0 ? endMs - upstreamMs - spare : endMs - requestMs;
     const latestMs = endMs - upstreamMs;
+    const isAfter = isAfterLimits(facts, rule);
+    if (isAfter) pool.flags[event]! |= FLAG.afterLimits;
     pool.loMs[event] = createdMs;
     if (latestMs - createdMs <= spare + WIDE_MS) {
       pool.hiMs[event] = createdMs + 1;
@@ -223,9 +227,12 @@ export class AccessFeed {
     } else {
       // The header came slowly, or the answer went out slowly. Only where an upstream's time leaves
       // none for the answer, or a refusal needed none, was it the header.
-      const wasHeader = facts.upstreamMs >= 0 || requestMs < 0 || isRejected(logged);
+      const wasRefused = isRejected(logged) || isRejected(pool.connLogged[event]!);
+      const wasHeader = facts.upstreamMs >= 0 || requestMs < 0 || wasRefused;
+      const isHeader = facts.slack === SLACK.header || wasHeader;
+      if (!isAfter && isHeader && requestMs >= 0) this.#context.numbers.slowHeaders++;
       pool.hiMs[event] = latestMs + 1;
-      pool.estMs[event] = wasHeader ? latestMs : createdMs;
+      pool.estMs[event] = isHeader ? latestMs : createdMs;
     }
   }
 
@@ -335,6 +342,11 @@ export class AccessFeed {
       }
     }
   }
+}
+
+/** Whether something took time behind the limits: the body, a long answer, or an auth_request. */
+function isAfterLimits(facts: LineFacts, rule: RuleRow | undefined): boolean {
+  return facts.slack === SLACK.after || rule?.asksAuth === true;
 }
 
 /** The retained id of the request's key for a limit, or what stands for none. */

@@ -12,9 +12,14 @@ import {
   parseMsec,
   parseTimeLocalMs,
 } from '../../parsers/time.js';
+import { SLACK } from './line-facts.js';
 import { STATUS } from './status.js';
 
 const DASH = 0x2d;
+/** What a socket's buffer takes at once, in round numbers. */
+const LONG_ANSWER_BYTES = 64_000;
+/** Less than this is read together with the header (client_header_buffer_size). */
+const SHORT_BODY_BYTES = 1024;
 
 export class AccessFields {
   readonly scanner: LineScanner;
@@ -37,6 +42,9 @@ export class AccessFields {
   readonly #uri: number;
   readonly #args: number;
   readonly #method: number;
+  readonly #requestLength: number;
+  readonly #contentLength: number;
+  readonly #sentBytes: number;
 
   constructor(scanner: LineScanner) {
     this.scanner = scanner;
@@ -63,6 +71,9 @@ export class AccessFields {
     this.#uri = at('uri', 'document_uri');
     this.#args = at('args', 'query_string');
     this.#method = at('request_method');
+    this.#requestLength = at('request_length');
+    this.#contentLength = at('content_length', 'http_content_length');
+    this.#sentBytes = at('body_bytes_sent', 'bytes_sent');
   }
 
   get hasTime(): boolean {
@@ -150,6 +161,27 @@ export class AccessFields {
     if (this.#upstreamTime < 0) return -1;
     const { starts, ends } = this.scanner;
     return sumSecondsMs(bytes, starts[this.#upstreamTime]!, ends[this.#upstreamTime]!);
+  }
+
+  /**
+   * What took a request so long that was not its upstream: SLACK.after for one with a body, which
+   * is read when the limits have been asked, and for an answer too long for a socket's buffer;
+   * SLACK.header where nginx itself answered with less.
+   */
+  slack(bytes: Uint8Array, wasProxied: boolean): number {
+    if (this.#mayHaveBody(bytes)) return SLACK.after;
+    const sentBytes = this.#integer(bytes, this.#sentBytes);
+    if (sentBytes > LONG_ANSWER_BYTES) return SLACK.after;
+    return sentBytes >= 0 && !wasProxied ? SLACK.header : SLACK.unknown;
+  }
+
+  /** One that came with the header took no time of its own. */
+  #mayHaveBody(bytes: Uint8Array): boolean {
+    if (!/^(?:POST|PUT|PATCH)$/.test(this.method(bytes))) return false;
+    if (this.#contentLength >= 0) {
+      return this.#integer(bytes, this.#contentLength) > SHORT_BODY_BYTES;
+    }
+    return this.#requestLength < 0 || this.#integer(bytes, this.#requestLength) > SHORT_BODY_BYTES;
   }
 
   connection(bytes: Uint8Array): number {

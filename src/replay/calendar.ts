@@ -100,6 +100,16 @@ export class Calendar {
     return { members, ms: times };
   }
 
+  /** Shows members in order of time, up to a moment, but no more than `most` of them. */
+  visit(untilMs: number, most: number, show: (member: number) => void): void {
+    const endMs = Math.min(untilMs + 1, this.cursorMs + this.spanMs);
+    let left = Math.min(most, this.size);
+    for (let ms = this.cursorMs; ms < endMs && left > 0; ms++) {
+      let member = this.#heads[ms % this.spanMs]!;
+      for (; member !== NO_EVENT && left > 0; member = this.next(member), left--) show(member);
+    }
+  }
+
   /** Takes the whole list of the cursor's millisecond. @returns its first member, or NO_EVENT */
   takeList(): number {
     const slot = this.cursorMs % this.spanMs;

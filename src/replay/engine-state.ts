@@ -22,7 +22,7 @@ import { NEIGHBOURS } from './line-order.js';
 import type { Waiting } from './engine.js';
 import type { ReplaySession } from './session.js';
 import { restoreZone, snapshotZone, type ZoneState } from './session-state.js';
-import type { ZoneCounts, ZoneReplay } from './zone-replay.js';
+import type { EarlyCharge, ZoneCounts, ZoneReplay } from './zone-replay.js';
 
 /** Raised when EngineState means something else than before: a daemon takes up no other form. */
 export const STATE_FORM = 2;
@@ -38,6 +38,8 @@ interface WaitingZone extends ZoneState {
   readonly warm: readonly PackedNumber[];
   /** By key, slots in the numbering of the state. */
   readonly openSlots: readonly (readonly [number, readonly number[]])[];
+  /** By key. */
+  readonly earlyCharges?: readonly (readonly [number, readonly EarlyCharge[]])[];
 }
 
 export interface EngineState {
@@ -124,6 +126,7 @@ export function restoreEngine(session: ReplaySession, state: EngineState): void 
       const moved = slots.map((slot) => events[Math.floor(slot / length)]! + (slot % length));
       zone.openSlots.set(key, moved);
     }
+    for (const [key, charges] of old.earlyCharges ?? []) zone.earlyCharges.set(key, [...charges]);
   }
   generations.restore(state.generations);
   session.join.restore(state.join);
@@ -141,6 +144,7 @@ export function restoreEngine(session: ReplaySession, state: EngineState): void 
     masterPid: Number(place['masterPid']),
     hasBegun: Number(place['hasBegun']) === 1,
     errorEvents: Number(place['errorEvents']),
+    slowHeaders: Number(place['slowHeaders'] ?? 0),
   };
 }
 
@@ -173,6 +177,7 @@ function waitingZone(
         return numbers[event / pool.recordLength]! * pool.recordLength + (slot - event);
       }),
     ]),
+    earlyCharges: [...zone.earlyCharges],
   };
 }
 

@@ -24,12 +24,14 @@ import type { LimitRow, RuleRow } from './limit-table.js';
 import { NO_EVENT, Parked, type PlainRequest } from './parked.js';
 import { type PlainDecision, PlainPass } from './plain-pass.js';
 import { RequestJudge } from './request-judge.js';
-import { STATUS } from './status.js';
+import { isRejected, STATUS } from './status.js';
 import { TieOrder } from './tie-order.js';
 import type { ZoneReplay } from './zone-replay.js';
 
 /** More slow requests of one key than this at a time are not told apart any more. */
 const MOST_OPEN = 256;
+/** No more requests than this are looked through for those that a slow one may have come after. */
+const MOST_AHEAD = 8192;
 
 /** What an engine has not judged: events, and parked requests by their handles. */
 export interface Waiting {
@@ -52,6 +54,8 @@ export interface EngineOptions {
   readonly skewMs: number;
   /** Called once for each request before its place among ties is found: joins lines, infers outcomes. */
   readonly onSettle?: (event: number) => void;
+  /** Whether headers come slowly as a rule, also those of requests that had a body to send. */
+  readonly areHeadersSlow?: () => boolean;
   readonly onControl?: (event: number) => void;
   readonly onDecision: (event: number) => void;
   /**
@@ -94,9 +98,9 @@ export class ReplayEngine {
     this.pool = new EventPool(strideOf(options.rules));
     this.parked = new Parked(this.pool);
     this.#calendar = new Calendar(options.latenessMs + 4096, this.pool, this.parked);
-    this.lineOrder = new LineOrder(this.pool);
+    this.lineOrder = new LineOrder(this.pool, options.skewMs);
     this.#ties = new TieOrder(this.pool, this.parked);
-    this.#sweep = new KeySweep(this.pool, options.skewMs);
+    this.#sweep = new KeySweep(this.pool, options.skewMs, this.#countAhead);
     if (options.onPlain !== undefined) {
       this.#plainPass = new PlainPass(this.parked, this.#sweep, options.onPlain);
     }
@@ -322,6 +326,11 @@ export class ReplayEngine {
       pool.estMs[event] = calendar.cursorMs;
       return true;
     }
+    if (pool.flags[event]! & FLAG.afterLimits && this.#options.areHeadersSlow?.() !== true) {
+      pool.estMs[event] = Math.max(lo, calendar.cursorMs);
+      pool.hiMs[event] = Math.min(hi, pool.estMs[event] + NARROW_MS);
+      if (pool.estMs[event] < calendar.cursorMs + 1) return true;
+    }
     pool.estMs[event] = Math.max(lo, Math.min(pool.estMs[event]!, hi));
     const rules = pool.rules[event]!;
     const limits = rules < 0 ? [] : this.rules[rules]!.limits;
@@ -447,6 +456,26 @@ export class ReplayEngine {
     const { pool } = this;
     const event = pool.eventOf(slot);
     return this.rules[pool.rules[event]!]!.limits[slot - event]!;
+  };
+
+  /** Requests of the slot's key in the calendar up to a moment, those that were refused left out. */
+  readonly #countAhead = (slot: number, untilMs: number): number => {
+    const { pool, parked } = this;
+    const { zoneIndex } = this.#limitOf(slot);
+    const key = pool.keyId[slot]!;
+    let count = 0;
+    this.#calendar.visit(untilMs, MOST_AHEAD, (member) => {
+      const isEvent = member >= 0;
+      const rules = isEvent ? pool.rules[member]! : parked.rulesOf(member);
+      const logged = isEvent ? pool.logged[member]! : parked.limitReqStatusOf(member);
+      if (rules < 0 || isRejected(logged)) return;
+      const { limits } = this.rules[rules]!;
+      for (let i = 0; i < limits.length; i++) {
+        const other = isEvent ? pool.keyId[member + i]! : parked.keyOf(member, i);
+        if (other === key && limits[i]!.zoneIndex === zoneIndex) count++;
+      }
+    });
+    return count;
   };
 
   #closeOpen(zone: ZoneReplay, key: number, slot: number): void {

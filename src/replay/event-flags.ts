@@ -39,6 +39,8 @@ export const FLAG = {
   warm: 16384,
   /** Its details are kept until it is decided. */
   detailed: 32768,
+  /** What took it so long came after the limits, as long as headers are not slow as a rule. */
+  afterLimits: 65536,
 } as const;
 
 /** keyId of a limit whose key is empty: nginx skips it. */

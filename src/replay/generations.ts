@@ -185,6 +185,7 @@ export class Generations {
       limitConnStatus: ruleSet.limitConnStatus,
       connZones: ruleSet.connLimits.map((limit) => limit.zone),
       returnsEarly: ruleSet.returnWhere !== undefined,
+      asksAuth: ruleSet.asksAuth === true,
       longestDelayMs: longestDelayMs(limits),
     };
   }

@@ -12,7 +12,7 @@
  */
 import { elapsedMs, excessAfter, lastAfter } from '../limit-req/arithmetic.js';
 import { ChargeOrder } from './charge-order.js';
-import { FLAG, NARROW_MS } from './event-flags.js';
+import { FLAG, NARROW_MS, WIDE_MS } from './event-flags.js';
 import type { EventPool } from './event-pool.js';
 import { KeyCluster, ROLE } from './key-cluster.js';
 import type { LimitRow } from './limit-table.js';
@@ -47,9 +47,21 @@ export class KeySweep {
   /** Judge the next request without its neighbours: the node may be gone before they come. */
   isAlone = false;
 
-  /** @param skewMs clocks of two workers, as cached by each, may differ by this much */
-  constructor(pool: EventPool, skewMs: number) {
+  readonly #skewMs: number;
+  readonly #countAhead: (slot: number, untilMs: number) => number;
+
+  /**
+   * @param skewMs clocks of two workers, as cached by each, may differ by this much
+   * @param countAhead requests of a slot's key that stand behind the window, up to a moment
+   */
+  constructor(
+    pool: EventPool,
+    skewMs: number,
+    countAhead: (slot: number, untilMs: number) => number,
+  ) {
     this.#pool = pool;
+    this.#skewMs = skewMs;
+    this.#countAhead = countAhead;
     this.#cluster = new KeyCluster(pool, skewMs);
     this.#order = new ChargeOrder(pool, this.#cluster);
   }
@@ -122,10 +134,13 @@ export class KeySweep {
     const hi = pool.hiMs[event]!;
     let excess = excessAfter(this.#excess, this.#last, rate, now);
     const open = this.#cluster.count > 1;
-    const before = (open ? this.#cluster.before[i]! : 0) + pool.openCharges[slot]!;
+    let before = (open ? this.#cluster.before[i]! : 0) + pool.openCharges[slot]!;
+    if (zone.earlyCharges.size > 0) before += this.#countEarly(zone, event, slot);
     let after = open ? this.#cluster.after[i]! : 0;
     if (this.#openSlots !== undefined)
       after += this.#cluster.countOpenSlots(this.#openSlots, event, slot);
+    const mayBeLater = hi - now > WIDE_MS;
+    if (mayBeLater) after += this.#countAhead(slot, hi + this.#skewMs);
     if (this.#cluster.roles[i] === ROLE.open) after += this.#cluster.countLaterTies(event, slot);
     let low = this.#low - (rate * elapsedMs(this.#last, hi)) / 1000 + ONE_REQUEST * (1 - before);
     let high = this.#high - (rate * sinceEstimate(this.#last, lo)) / 1000 + ONE_REQUEST;
@@ -151,7 +166,23 @@ export class KeySweep {
     this.#publish(i, limit, low, high, excess);
     if (this.#cluster.roles[i] !== ROLE.charged) return;
     this.#charge(limit, now, lo, hi);
+    if (mayBeLater) {
+      const charge = { hiMs: hi, pid: pool.pid[event]!, connection: pool.connection[event]! };
+      zone.noteEarly(pool.keyId[slot]!, charge, now - this.#skewMs);
+    }
     if (this.#openSlots !== undefined) this.#cluster.noteOpenCharge(this.#openSlots, event);
+  }
+
+  /** Requests charged before this one that may as well have come after it. */
+  #countEarly(zone: ZoneReplay, event: number, slot: number): number {
+    const pool = this.#pool;
+    const connection = pool.connection[event]!;
+    let count = 0;
+    for (const early of zone.earlyOf(pool.keyId[slot]!, pool.loMs[event]! - this.#skewMs)) {
+      // On one connection the order stands; those of this cluster are counted there.
+      if (connection < 0 || early.connection !== connection) count++;
+    }
+    return count;
   }
 
   /**

@@ -26,6 +26,8 @@ export interface RuleRow {
   readonly connZones: readonly string[];
   /** A `return` answers before any limit is asked. */
   readonly returnsEarly: boolean;
+  /** auth_request is asked after the limits: what that takes is no slow header. */
+  readonly asksAuth: boolean;
   /** The longest wait that an accepted request can have been given. */
   readonly longestDelayMs: number;
 }

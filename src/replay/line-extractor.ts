@@ -9,8 +9,9 @@ import type { RuleSet, ServerConf } from '../../parsers/conf/model.js';
 import { KeyNumbering } from '../keys/key-numbers.js';
 import { planKey, type KeyPlan } from '../keys/key-plan.js';
 import { AccessFields } from './access-fields.js';
+import { WIDE_MS } from './event-flags.js';
 import type { Generation } from './generations.js';
-import { LineFacts } from './line-facts.js';
+import { LineFacts, SLACK } from './line-facts.js';
 import { RuleFinder } from './rule-finder.js';
 import { STATUS } from './status.js';
 
@@ -68,6 +69,8 @@ export class LineExtractor {
     facts.endMs = endMs;
     facts.requestMs = fields.requestMs(bytes);
     facts.upstreamMs = fields.upstreamMs(bytes);
+    const slackMs = facts.requestMs - Math.max(0, facts.upstreamMs);
+    facts.slack = slackMs > WIDE_MS ? fields.slack(bytes, facts.upstreamMs >= 0) : SLACK.unknown;
     facts.httpStatus = fields.httpStatus(bytes);
     facts.limitReqStatus = fields.limitReqStatus();
     facts.limitConnStatus = fields.limitConnStatus();

@@ -4,6 +4,9 @@
  * Between reading a line and judging it: whoever reads (here or in another thread) fills it in, the
  * feed takes it up. One object serves for all lines. -1 stands for absent, times are milliseconds.
  */
+/** `header`: before the limits were asked. `after`: on the request's body, or on a long answer. */
+export const SLACK = { unknown: 0, header: 1, after: 2 } as const;
+
 const FIRST_KEY_BYTES = 256;
 
 export class LineFacts {
@@ -12,6 +15,8 @@ export class LineFacts {
   /** $request_time, -1 when it is not logged. */
   requestMs = -1;
   upstreamMs = -1;
+  /** What the time was spent on that was not the upstream's, where that can be told. */
+  slack: number = SLACK.unknown;
   httpStatus = -1;
   /** STATUS codes of $limit_req_status and $limit_conn_status. */
   limitReqStatus = 0;

@@ -78,6 +78,10 @@ export class LineJoin {
   }
 
   add(line: WaitingLine): void {
+    if (isAlert(line)) {
+      this.addAlert(`${line.kind === 'exhausted' ? REQ : CONN}${line.zone}`, line.secondMs);
+      return;
+    }
     this.#queue.push(line);
     if (this.#usesConnection) append(this.#byConnection, line.connection, line);
     else
@@ -240,9 +244,13 @@ export class LineJoin {
     this.ambiguous = snapshot.ambiguous;
   }
 
-  /** The lines nobody has taken yet, oldest first. */
+  /** The lines nobody has taken yet, oldest first, and behind them the allocation failures. */
   pending(): WaitingLine[] {
-    return this.#queue.slice(this.#queueAt).filter((line) => !line.isUsed);
+    const lines = this.#queue.slice(this.#queueAt).filter((line) => !line.isUsed);
+    for (const [key, count] of this.#alerts) {
+      for (let i = 0; i < count; i++) lines.push(lineOfAlert(...splitAlert(key)));
+    }
+    return lines;
   }
 
   #use(line: WaitingLine): WaitingLine {
@@ -286,6 +294,11 @@ function seconds(client: string, request: string, seeker: Seeker): string[] {
 
 function orNull(value: number): number | null {
   return Number.isNaN(value) ? null : value;
+}
+
+/** Whether the line tells of a zone without memory, and so names no request. */
+export function isAlert({ kind }: WaitingLine): boolean {
+  return kind === 'exhausted' || kind === 'connections_exhausted';
 }
 
 /** A key of #alerts: the module and the zone, and the second. */

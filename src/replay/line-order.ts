@@ -17,8 +17,12 @@ export class LineOrder {
   readonly #lo = new Float64Array(MOST_LINES);
   readonly #hi = new Float64Array(MOST_LINES);
 
-  constructor(pool: EventPool) {
+  readonly #skewMs: number;
+
+  /** @param skewMs clocks of two workers, as cached by each, may differ by this much */
+  constructor(pool: EventPool, skewMs: number) {
     this.#pool = pool;
+    this.#skewMs = skewMs;
   }
 
   /** What is remembered of the lines from this rank on: rank, lo and hi of each. */
@@ -66,15 +70,28 @@ export class LineOrder {
   narrowed(event: number): readonly [number, number] {
     const pool = this.#pool;
     const rank = pool.errorRank[event]!;
-    let lo = pool.loMs[event]!;
-    let hi = pool.hiMs[event]!;
+    const lo = pool.loMs[event]!;
+    const hi = pool.hiMs[event]!;
     if (rank < 0) return [lo, hi];
+    return this.#between(rank, lo, hi, 0) ?? this.#between(rank, lo, hi, this.#skewMs) ?? [lo, hi];
+  }
+
+  /** What [lo, hi] and the neighbours, each taken to be `skewMs` off, have in common. */
+  #between(
+    rank: number,
+    ownLo: number,
+    ownHi: number,
+    skewMs: number,
+  ): readonly [number, number] | undefined {
+    let lo = ownLo;
+    let hi = ownHi;
     for (let step = 1; step <= NEIGHBOURS; step++) {
       const before = (rank - step) & (MOST_LINES - 1);
-      if (rank >= step && this.#ranks[before] === rank - step) lo = Math.max(lo, this.#lo[before]!);
+      if (rank >= step && this.#ranks[before] === rank - step)
+        lo = Math.max(lo, this.#lo[before]! - skewMs);
       const after = (rank + step) & (MOST_LINES - 1);
-      if (this.#ranks[after] === rank + step) hi = Math.min(hi, this.#hi[after]!);
+      if (this.#ranks[after] === rank + step) hi = Math.min(hi, this.#hi[after]! + skewMs);
     }
-    return lo <= hi ? [lo, hi] : [pool.loMs[event]!, pool.hiMs[event]!];
+    return lo <= hi ? [lo, hi] : undefined;
   }
 }

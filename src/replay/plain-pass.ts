@@ -52,7 +52,8 @@ export class PlainPass {
     const parked = this.#parked;
     const { zone } = limit;
     const { memory } = zone;
-    if (zone.openSlots.size > 0 || ms < zone.warmUntilMs) return false;
+    if (zone.openSlots.size > 0 || zone.earlyCharges.size > 0 || ms < zone.warmUntilMs)
+      return false;
     const key = parked.keyOf(handle);
     let node = memory.find(key);
     if (zone.hasShadow(key)) return false;

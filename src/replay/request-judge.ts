@@ -10,7 +10,7 @@
  * an excess allows (verdict.ts).
  */
 import type { DecisionWindow } from './decision-window.js';
-import { FLAG, NO_KEY } from './event-flags.js';
+import { FLAG, NO_KEY, WIDE_MS } from './event-flags.js';
 import type { EventPool } from './event-pool.js';
 import type { KeySweep } from './key-sweep.js';
 import type { LimitRow, RuleRow } from './limit-table.js';
@@ -74,7 +74,8 @@ export class RequestJudge {
     if (key < 0 || pool.slotState[event] !== 0 || pool.openCharges[event] !== 0) return false;
     const { zone } = limit;
     const now = pool.estMs[event]!;
-    if (zone.openSlots.size > 0 || now < zone.warmUntilMs) return false;
+    if (zone.openSlots.size > 0 || zone.earlyCharges.size > 0) return false;
+    if (now < zone.warmUntilMs || pool.hiMs[event]! - now > WIDE_MS) return false;
     const node = zone.memory.find(key);
     if (node < 0 || zone.hasShadow(key)) return false;
     if (zone.counts.evictions > 0 && zone.isNearEviction(node, now)) return false;

@@ -33,6 +33,9 @@ import { isRejected, STATUS } from './status.js';
 const WORKER_SKEW_MS = 10;
 /** The calendar is turned in steps, not for every line. */
 const STEP_MS = 16;
+/** Headers are slow as a rule when so many were, and one of so many lines' was. */
+const LEAST_SLOW = 4;
+const MOST_PER_SLOW = 10;
 
 export interface SessionOptions {
   readonly generations: readonly GenerationInput[];
@@ -65,6 +68,8 @@ export interface SessionPlace {
   readonly hasBegun: boolean;
   /** Requests made of error-log lines alone. */
   readonly errorEvents: number;
+  /** See LineNumbers. */
+  readonly slowHeaders: number;
 }
 
 export class ReplaySession {
@@ -75,7 +80,7 @@ export class ReplaySession {
   readonly detailsOf = new Map<number, RequestDetails>();
   readonly seeks = new Map<number, PendingSeek>();
   readonly #options: SessionOptions;
-  readonly #lineNumbers: LineNumbers = { next: 0 };
+  readonly #lineNumbers: LineNumbers = { next: 0, slowHeaders: 0 };
   readonly #notes = new Set<string>();
   readonly #errorEvents: ErrorEvents | undefined;
   #lineRules: LineRules | undefined;
@@ -97,6 +102,7 @@ export class ReplaySession {
       latenessMs: options.latenessMs,
       isAudit: options.isAudit,
       skewMs: WORKER_SKEW_MS,
+      areHeadersSlow: () => areHeadersSlow(this.#lineNumbers),
       onSettle: (event) => this.#settle(event),
       onControl: () => this.#restart(),
       onDecision: (event) => this.#decided(event),
@@ -239,6 +245,7 @@ export class ReplaySession {
       masterPid: this.#masterPid,
       hasBegun: this.#hasBegun,
       errorEvents: this.#errorEvents?.order ?? 0,
+      slowHeaders: this.#lineNumbers.slowHeaders,
     };
   }
 
@@ -249,6 +256,7 @@ export class ReplaySession {
     this.#masterPid = place.masterPid;
     this.#hasBegun = place.hasBegun;
     if (this.#errorEvents !== undefined) this.#errorEvents.order = place.errorEvents;
+    this.#lineNumbers.slowHeaders = place.slowHeaders;
   }
 
   /** A log that does not show nginx starting began in the middle: keys may be in debt already. */
@@ -406,4 +414,8 @@ export class ReplaySession {
     this.#options.onDecision(event);
     if (flags & FLAG.detailed) this.detailsOf.delete(event);
   }
+}
+
+function areHeadersSlow({ slowHeaders, next }: LineNumbers): boolean {
+  return slowHeaders >= LEAST_SLOW && slowHeaders * MOST_PER_SLOW >= next;
 }

@@ -30,11 +30,23 @@ const MOST_FORCED = 64;
 /** Stands for a key that was idle for ever. */
 const IDLE_MILLI_REQ = -1e12;
 
+/** Early charges are forgotten in one go when there are this many. */
+const MANY_EARLY = 1024;
+
+/** A request that was charged at its estimate, and may as well have been decided later. */
+export interface EarlyCharge {
+  readonly hiMs: number;
+  readonly pid: number;
+  readonly connection: number;
+}
+
 export interface ZoneReplayOptions {
   readonly name: string;
   readonly sizeBytes: number;
   readonly rateMilliRps: number;
 }
+
+const NO_CHARGES: readonly EarlyCharge[] = [];
 
 /** A key's state as nginx would hold it had the zone no end. */
 export interface Shadow {
@@ -88,6 +100,8 @@ export class ZoneReplay {
 
   /** Slots of requests whose decision may have come already, though they are judged later; by key. */
   readonly openSlots = new Map<number, number[]>();
+  /** Requests judged already whose decision may come yet; by key. */
+  readonly earlyCharges = new Map<number, EarlyCharge[]>();
 
   readonly #shadows = new Map<number, Shadow>();
   readonly #ghosts: Ghost[] = [];
@@ -221,6 +235,27 @@ export class ZoneReplay {
     this.#ghosts.push(...ghosts);
     this.counts.evictions = evictions;
     this.warmUntilMs = -Infinity;
+  }
+
+  /** @param nowMs charges that are surely past by then are forgotten */
+  noteEarly(keyId: number, charge: EarlyCharge, nowMs: number): void {
+    const { earlyCharges } = this;
+    if (earlyCharges.size >= MANY_EARLY) {
+      for (const key of earlyCharges.keys()) this.earlyOf(key, nowMs);
+    }
+    const list = earlyCharges.get(keyId);
+    if (list === undefined) earlyCharges.set(keyId, [charge]);
+    else if (list.length < MANY_EARLY) list.push(charge);
+  }
+
+  /** The early charges of a key that may come after this moment. */
+  earlyOf(keyId: number, nowMs: number): readonly EarlyCharge[] {
+    const list = this.earlyCharges.get(keyId);
+    if (list === undefined) return NO_CHARGES;
+    const left = list.filter(({ hiMs }) => hiMs >= nowMs);
+    if (left.length === 0) this.earlyCharges.delete(keyId);
+    else if (left.length < list.length) this.earlyCharges.set(keyId, left);
+    return left;
   }
 
   #drop(node: number, keyId: number): void {

@@ -8,7 +8,7 @@ export const STYLE = `
 :root { color-scheme: light dark; --back: #fff; --fore: #1c1e21; --soft: #5c6370; --rule: #d9dce1;
   --row: #f4f5f7; --passed: #56a3d9; --delayed: #e69f00; --rejected: #d55e00; --exhausted: #a8437f;
   --dry-delayed: #c9b458; --dry-rejected: #8c8c8c; --other: #009e73; --nodes: #0072b2; }
-@media (prefers-color-scheme: dark) { :root { --back: #16181c; --fore: #e4e6ea; --soft: #9aa1ad;
+@media screen and (prefers-color-scheme: dark) { :root { --back: #16181c; --fore: #e4e6ea; --soft: #9aa1ad;
   --rule: #353a42; --row: #1f2329; --passed: #56b4e9; --exhausted: #cc79a7; --rejected: #f07a2c;
   --nodes: #6cb6ff; --other: #2fc99b; } }
 * { box-sizing: border-box; }
@@ -23,8 +23,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding: .2rem 0; }
 th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; font-weight: normal;
   max-width: 34rem; border-bottom: 1px solid var(--rule); }
-thead th { color: var(--soft); } tbody tr:hover { background: var(--row); }
-.n { text-align: right; white-space: nowrap; } .wide { overflow-x: auto; }
+thead th { color: var(--soft); vertical-align: bottom; }  tbody tr:hover { background: var(--row); }
+.n { text-align: right; } td.n, .t { white-space: nowrap; } .wide, figure { overflow-x: auto; }
 figure { margin: .8rem 0; } figcaption { font-weight: 600; } figcaption .unit { font-weight: normal; }
 figure > svg { display: block; width: 100%; height: auto; max-width: 60rem; }
 svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg text.y { text-anchor: end; }
@@ -43,5 +43,11 @@ svg path { fill: none; } .grid { stroke: var(--rule); } .hit { fill: transparent
 summary { cursor: pointer; color: var(--soft); } details > summary:focus-visible, a:focus-visible {
   outline: 2px solid var(--nodes); outline-offset: 2px; }
 .verdict { font-weight: 600; } footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
-@media print { .hit { display: none; } figure, tr { break-inside: avoid; } }
+@media screen and (max-width: 40rem) { td:not(.n, .t) { min-width: 8rem; }
+  figure > svg { min-width: 42rem; } }
+@media print { :root { color-scheme: light; } body { padding: 0; font-size: 12px; } .hit { display: none; }
+  .wide, figure { overflow: visible; } table { font-size: 11px; }
+  th, td { padding-right: .35rem; overflow-wrap: break-word; }
+  figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  details:not([open]) { display: none; } * { print-color-adjust: exact; } }
 `;

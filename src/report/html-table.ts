@@ -29,12 +29,18 @@ export function htmlTable(
         ${rows.map(
           (row) =>
             markup`<tr>
-              ${row.map((cell, i) => markup`<td${numeric(columns[i]?.isNumber)}>${cell}</td>`)}
+              ${row.map((cell, i) => markup`<td${classOf(cell, columns[i])}>${cell}</td>`)}
             </tr>`,
         )}
       </tbody>
     </table>
   </div>`;
+}
+
+/** Numbers and times are read as one word. */
+function classOf(cell: string | Markup, column: HtmlColumn | undefined): Markup {
+  const isTime = typeof cell === 'string' && /^\d{4}-\d\d-\d\dT/.test(cell);
+  return isTime ? markup` class="t"` : numeric(column?.isNumber);
 }
 
 function numeric(isNumber: boolean | undefined): Markup {

@@ -20,8 +20,10 @@ export interface FrameLook extends Look {
 }
 
 export interface FrameState {
-  /** What the store is called. */
+  /** What the store is called, or the logs. */
   readonly where: string;
+  /** `the store`, or `the logs`. */
+  readonly waitsFor: string;
   readonly nowMs: number;
   readonly order: KeyOrder;
   /** Why the numbers are old; empty when they are not. */
@@ -63,9 +65,9 @@ function shortened(lines: string[], most: number, what: string, look: Look): str
 function headLines(snapshot: TopSnapshot | null, state: FrameState, look: FrameLook): string[] {
   const where = harmlessText(state.where, look.isUtf8);
   const lines = [line(`limitlens top   ${where}`, 'title', look)];
-  if (snapshot === null) lines.push(line('waiting for the store', undefined, look));
+  if (snapshot === null) lines.push(line(`waiting for ${state.waitsFor}`, undefined, look));
   else if (snapshot.atMs === null)
-    lines.push(line('The store holds no requests yet.', undefined, look));
+    lines.push(line(`In ${state.waitsFor} there are no requests yet.`, undefined, look));
   else {
     const { atMs, windowMs, requestsPerSecond } = snapshot;
     const isOld = state.nowMs - atMs > windowMs + 60_000;

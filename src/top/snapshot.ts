@@ -1,19 +1,13 @@
 /**
- * What `limitlens top` shows of one moment, asked of the store.
+ * What `limitlens top` shows of one moment.
  *
- * Rates are requests per second over the window, which ends with the newest whole bucket that the
- * store holds, whenever that was; so a store of old logs shows their end. Keys are counted by the
- * minute, zones' memory by the last hour. Times are epoch milliseconds, excess is in requests.
+ * Rates are requests per second over the window, which ends with the newest whole bucket that is
+ * known, whenever that was; so a store of old logs shows their end. Keys are counted by the minute,
+ * zones' memory by the last hour. Times are epoch milliseconds, excess is in requests.
+ *
+ * Not here: where the numbers come from: a store (store-inputs.ts), or logs (recent-rows.ts).
  */
-import {
-  BUCKET_SECONDS,
-  inBuckets,
-  MINUTE_SECONDS,
-  ofInstance,
-  type Filter,
-} from '../store/filter.js';
-import { limits, sources429503, zoneStateLatest, zoneTotals } from '../store/queries.js';
-import type { Store } from '../store/store.js';
+import { BUCKET_SECONDS, MINUTE_SECONDS, type Filter } from '../store/filter.js';
 
 export interface TopSnapshot {
   /** End of the window; null for a store without requests. */
@@ -64,86 +58,119 @@ export interface TopKey {
 
 export type KeyOrder = 'rejected' | 'excess';
 
+/** What a snapshot is made of. A filter's times select whole buckets. */
+export interface TopInputs {
+  /** Begin of the newest bucket that has a request; null before the first. */
+  newestBucketMs(filter: Filter): Promise<number | null>;
+  requests(filter: Filter): Promise<number>;
+  outcomes(filter: Filter): Promise<readonly OutcomeTotal[]>;
+  /** Nodes as in the newest bucket. */
+  states(filter: Filter): Promise<readonly StateTotal[]>;
+  /** Of the zones in force at the end of the time, or before it; the later ones behind. */
+  rates(filter: Filter): Promise<readonly ZoneRate[]>;
+  /** Those who refused, and whoever answered 429 or 503. */
+  sources(filter: Filter): Promise<readonly SourceTotal[]>;
+  /** At most so many, the first in order. */
+  keys(filter: Filter, order: KeyOrder, count: number): Promise<readonly TopKey[]>;
+}
+
+interface ZoneName {
+  readonly instance: string;
+  readonly zone: string;
+}
+
+export interface OutcomeTotal extends ZoneName {
+  readonly kind: 'limit_req' | 'limit_conn';
+  readonly outcome: string;
+  readonly requests: number;
+  readonly excessMaxMilli: number;
+}
+
+export interface StateTotal extends ZoneName {
+  readonly nodes: number;
+  readonly capacityNodes: number;
+  readonly evictionsInDebt: number;
+}
+
+export interface ZoneRate extends ZoneName {
+  readonly rateMilliRps: number;
+}
+
+export interface SourceTotal {
+  readonly status: number;
+  readonly source: string;
+  readonly requests: number;
+}
+
 export interface SnapshotOptions {
   readonly instance?: string;
   /** A multiple of the bucket of 10 s. */
   readonly windowMs: number;
   readonly keys: number;
   readonly order: KeyOrder;
-  readonly nowMs: number;
+  /** For a bucket that ends later, requests may still come. */
+  readonly completeMs: number;
+  /** Nothing is known of the time before: the window is no longer than from here. */
+  readonly sinceMs?: number;
 }
 
 const BUCKET_MS = BUCKET_SECONDS * 1000;
 const MINUTE_MS = MINUTE_SECONDS * 1000;
 const HOUR_MS = 3_600_000;
 
-export async function readSnapshot(store: Store, options: SnapshotOptions): Promise<TopSnapshot> {
-  const { windowMs, instance } = options;
+export async function takeSnapshot(
+  inputs: TopInputs,
+  options: SnapshotOptions,
+): Promise<TopSnapshot> {
+  const { instance, completeMs, sinceMs = -Infinity } = options;
   const ofOne = instance === undefined ? {} : { instance };
-  const atMs = await newestWhole(store, ofOne, options.nowMs);
-  if (atMs === null) {
-    return {
-      ...{ atMs, windowMs, requestsPerSecond: 0, zones: [], sources: [], keys: [] },
-      keysSinceMs: null,
-    };
+  const newestMs = await inputs.newestBucketMs(ofOne);
+  if (newestMs === null) {
+    const { windowMs } = options;
+    const nothing = { requestsPerSecond: 0, zones: [], sources: [], keys: [], keysSinceMs: null };
+    return { atMs: null, windowMs, ...nothing };
   }
+  const atMs = newestMs + BUCKET_MS > completeMs ? newestMs : newestMs + BUCKET_MS;
+  const windowMs = Math.max(BUCKET_MS, Math.min(options.windowMs, atMs - sinceMs));
   const filter = { ...ofOne, sinceMs: atMs - windowMs, untilMs: atMs };
   const lastHour = { ...ofOne, sinceMs: atMs - HOUR_MS, untilMs: atMs };
   const perSecond = (requests: number): number => (requests * 1000) / windowMs;
   const keysSinceMs = Math.floor((atMs - Math.max(windowMs, MINUTE_MS)) / MINUTE_MS) * MINUTE_MS;
+  const inKeys = { ...filter, sinceMs: keysSinceMs };
   return {
     atMs,
     windowMs,
-    requestsPerSecond: perSecond(await requestsIn(store, filter)),
-    zones: await zonesIn(store, filter, lastHour, perSecond),
-    sources: await sourcesIn(store, filter, perSecond),
-    keys: await keysIn(store, { ...filter, sinceMs: keysSinceMs }, options),
+    requestsPerSecond: perSecond(await inputs.requests(filter)),
+    zones: zonesOf(
+      await inputs.outcomes(filter),
+      await inputs.states(lastHour),
+      await inputs.rates(filter),
+      perSecond,
+    ),
+    sources: sourcesOf(await inputs.sources(filter), perSecond),
+    keys: await inputs.keys(inKeys, options.order, options.keys),
     keysSinceMs,
   };
 }
 
-/** The end of the newest bucket; of the one before while requests may still come for it. */
-async function newestWhole(store: Store, filter: Filter, nowMs: number): Promise<number | null> {
-  const { sql, params } = ofInstance(filter);
-  const [row] = await store.query<{ buckets: number; newest: number }>(
-    `SELECT count() AS buckets, toUnixTimestamp(max(bucket)) AS newest
-     FROM responses WHERE ${sql}`,
-    params,
-  );
-  if (row === undefined || row.buckets === 0) return null;
-  const endMs = row.newest * 1000 + BUCKET_MS;
-  return endMs > nowMs - BUCKET_MS ? endMs - BUCKET_MS : endMs;
-}
-
-async function requestsIn(store: Store, filter: Filter): Promise<number> {
-  const { sql, params } = inBuckets(filter, 'bucket', BUCKET_SECONDS);
-  const [row] = await store.query<{ all: number }>(
-    `SELECT sum(requests) AS all FROM responses WHERE ${sql}`,
-    params,
-  );
-  return row?.all ?? 0;
-}
-
-async function zonesIn(
-  store: Store,
-  filter: Filter,
-  lastHour: Filter,
+function zonesOf(
+  totals: readonly OutcomeTotal[],
+  states: readonly StateTotal[],
+  rates: readonly ZoneRate[],
   perSecond: (requests: number) => number,
-): Promise<TopZone[]> {
-  const totals = await zoneTotals(store, filter);
-  const states = await zoneStateLatest(store, lastHour);
-  const inForce = await limits(store, filter);
+): TopZone[] {
   const names = new Map(
     totals.map(({ instance, kind, zone }) => [
-      JSON.stringify([instance, kind, zone]),
+      JSON.stringify([instance, zone, kind]),
       { instance, kind, zone },
     ]),
   );
-  const zones = Array.from(names.values(), ({ instance, kind, zone }): TopZone => {
+  const inOrder = [...names.entries()].sort(([a], [b]) => (a < b ? -1 : 1));
+  const zones = inOrder.map(([, { instance, kind, zone }]): TopZone => {
     const own = totals.filter(
       (row) => row.instance === instance && row.kind === kind && row.zone === zone,
     );
-    const isOwn = (row: { instance: string; zone: string }): boolean =>
+    const isOwn = (row: ZoneName): boolean =>
       kind === 'limit_req' && row.instance === instance && row.zone === zone;
     const rate = (...outcomes: readonly string[]): number =>
       perSecond(
@@ -154,7 +181,7 @@ async function zonesIn(
     const state = states.find(isOwn);
     return {
       ...{ instance, zone, kind },
-      rateMilliRps: inForce.filter(isOwn).at(-1)?.rateMilliRps ?? null,
+      rateMilliRps: rates.filter(isOwn).at(-1)?.rateMilliRps ?? null,
       passedPerSecond: rate('passed'),
       delayedPerSecond: rate('delayed'),
       rejectedPerSecond: rate('rejected', 'exhausted'),
@@ -174,53 +201,20 @@ function weight(zone: TopZone): number {
   return limited + zone.dryRunPerSecond * 1e3 + zone.passedPerSecond;
 }
 
-async function sourcesIn(
-  store: Store,
-  filter: Filter,
+function sourcesOf(
+  totals: readonly SourceTotal[],
   perSecond: (requests: number) => number,
-): Promise<TopSource[]> {
+): TopSource[] {
   const sums = new Map<string, { status: number; source: string; requests: number }>();
-  for (const { status, source, requests } of await sources429503(store, filter)) {
+  for (const { status, source, requests } of totals) {
     const name = `${status} ${source}`;
     const sum = sums.get(name) ?? { status, source: source || 'unknown', requests: 0 };
     sum.requests += requests;
     sums.set(name, sum);
   }
   return [...sums.values()]
-    .sort((a, b) => b.requests - a.requests)
+    .sort(
+      (a, b) => b.requests - a.requests || a.status - b.status || (a.source < b.source ? -1 : 1),
+    )
     .map(({ status, source, requests }) => ({ status, source, perSecond: perSecond(requests) }));
-}
-
-const ORDERS: Readonly<Record<KeyOrder, string>> = {
-  rejected: 'refused + dryRun DESC, delayed DESC, excessMaxMilli DESC',
-  excess: 'excessMaxMilli DESC, refused + dryRun DESC',
-};
-
-async function keysIn(
-  store: Store,
-  filter: Filter,
-  { keys, order }: SnapshotOptions,
-): Promise<TopKey[]> {
-  const { sql, params } = inBuckets(filter, 'minute', MINUTE_SECONDS);
-  const rows = await store.query<
-    Omit<TopKey, 'excessMax' | 'rejected'> & {
-      refused: number;
-      excessMaxMilli: number;
-    }
-  >(
-    `SELECT zone, key, sum(key_minutes.passed) AS passed, sum(key_minutes.delayed) AS delayed,
-       sum(rejected) + sum(exhausted) AS refused,
-       sum(delayed_dry_run) + sum(rejected_dry_run) AS dryRun,
-       max(excess_max_milli) AS excessMaxMilli
-     FROM key_minutes WHERE ${sql}
-     GROUP BY instance, zone, key
-     HAVING refused + dryRun + delayed > 0 OR excessMaxMilli > 0
-     ORDER BY ${ORDERS[order]}, zone, key LIMIT {count:UInt32}`,
-    { ...params, count: keys },
-  );
-  return rows.map(({ refused, excessMaxMilli, ...row }) => ({
-    ...row,
-    rejected: refused,
-    excessMax: excessMaxMilli / 1000,
-  }));
 }

@@ -504,6 +504,30 @@ function subrequests(seed: number): Scenario {
   };
 }
 
+/** $uri is the page's, not the request's; auth_request takes time behind the limits. */
+function answeredElsewhere(seed: number): Scenario {
+  const dice = new Dice(seed);
+  return {
+    name: 'try_files, error_page, auth_request',
+    http: ([port]) =>
+      `limit_req_zone $http_x_api_key zone=perkey:1m rate=8r/s; ${server(
+        port,
+        `root html;
+         location /page { limit_req zone=perkey burst=3 nodelay; try_files /page.html =404; }
+         location /a { limit_req zone=perkey burst=5 delay=1; auth_request /check; proxy_pass http://be; }
+         location /e { limit_req zone=perkey burst=2 nodelay; error_page 503 =429 /sorry; proxy_pass http://be; }
+         location = /check { internal; proxy_pass http://be/?ms=25; }
+         location = /page.html { }
+         location = /sorry { return 200 sorry; }`,
+      )}`,
+    files: { 'page.html': 'a page' },
+    requests: steady(dice, 45, LAST_MS, (d, i) => ({
+      path: path(d, i, d.pick(['/page', '/a', '/e'])),
+      headers: { 'x-api-key': d.pick(KEYS) },
+    })),
+  };
+}
+
 function oddRequests(seed: number): Scenario {
   const dice = new Dice(seed);
   const odd = [
@@ -565,5 +589,6 @@ export function scenarios(seed: number): Scenario[] {
     realIp(seed + 28),
     subrequests(seed + 29),
     oddRequests(seed + 30),
+    answeredElsewhere(seed + 31),
   ];
 }

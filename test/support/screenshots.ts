@@ -15,7 +15,7 @@ const KEY = 'demo-partner';
 
 const SHOTS = [
   { name: 'overview-light', page: 'overview', scheme: 'light', height: 900 },
-  { name: 'keys-dark', page: `keys?zone=apikey&key=${KEY}`, scheme: 'dark', height: 1120 },
+  { name: 'keys-dark', page: `keys?zone=apikey&key=${KEY}`, scheme: 'dark', height: 1340 },
 ] as const;
 
 const cleanups: (() => void | Promise<void>)[] = [];

@@ -52,7 +52,7 @@ export async function stopped(
  */
 export async function interrupt(imports: Imports, log: string): Promise<void> {
   // On a busy machine it begins late: each attempt lasts a share longer than the one before.
-  let share = 1.3;
+  let share = 1.6;
   for (let afterMs = 600; ; afterMs *= share) {
     await stopped(imports, [log], 'SIGKILL', afterMs);
     const store = await openStore({ path: imports.store, createIfMissing: true });
@@ -63,7 +63,7 @@ export async function interrupt(imports: Imports, log: string): Promise<void> {
     if (!isDone) continue;
     // It was over before it was killed: once more from the beginning, in smaller steps.
     rmSync(imports.store, { recursive: true });
-    afterMs /= share ** 3;
+    afterMs /= share ** 2;
     share = Math.sqrt(share);
   }
 }
