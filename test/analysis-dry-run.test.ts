@@ -180,7 +180,7 @@ test('samples: 130 of the pages would have been rejected, as nginx logged', asyn
     [['pages', 130, 'samples/nginx.conf:38']],
   );
   const text = dryRunText(analysis);
-  assert.match(text, /130 of 1787 requests would have been rejected/);
+  assert.match(text, /130 of 1,787 requests would have been rejected/);
   assert.match(text, /Retries: a client that is rejected comes again/);
 });
 

@@ -93,6 +93,24 @@ test('killed between the files of a record: it was never there', async (t) => {
   }
 });
 
+test('tells rows of steps done again from what they were, back to the newest state', async (t) => {
+  const path = makeTempDir(t);
+  const first = await Spool.open(path, MANY);
+  await fill(first);
+  await first.sent(1);
+  first.close();
+  const spool = await Spool.open(path, MANY);
+  t.after(() => spool.close());
+  for (const n of [2, 3]) {
+    assert.equal(spool.isAsBefore(n, rowsOf(n)), true);
+    assert.equal(spool.isAsBefore(n, rowsOf(n + 1)), false);
+    assert.equal(spool.isAsBefore(n, []), false);
+  }
+  // Of those that nobody does again nothing is known.
+  await spool.append(placeOf(4, 4), rowsOf(4), STATE);
+  assert.equal(spool.isAsBefore(2, []), true);
+});
+
 test('is full from its bound on, while something waits', async (t) => {
   const spool = await Spool.open(makeTempDir(t), 100);
   t.after(() => spool.close());

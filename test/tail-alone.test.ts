@@ -3,10 +3,11 @@
  * to do about it. And a disk that has no room for the spool: said, waited for, and nothing lost.
  */
 import assert from 'node:assert/strict';
-import { readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, beforeEach, test, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Place } from '../src/daemon/spool.js';
 import { EXIT } from '../src/errors.js';
 import { openStore } from '../src/store/store.js';
 import { startFakeServer } from './support/clickhouse-http.js';
@@ -189,5 +190,47 @@ test('no room for the spool: said, waited for, and all is stored when there is r
   const last = site.start();
   await last.until('"follows"');
   assert.equal(await last.end('SIGTERM'), 0, last.said);
+  await site.compare();
+});
+
+/** File of the record that a start goes on from. */
+function newestPlace(spool: string): string {
+  const places = readdirSync(spool).filter((name) => name.endsWith('.place'));
+  return join(spool, places.sort().at(-1)!);
+}
+
+function isBehindState(place: string): boolean {
+  const { sequence, base } = JSON.parse(readFileSync(place, 'utf8')) as Place;
+  return sequence > base;
+}
+
+test('steps done again that make other rows are told as an error', async (t) => {
+  const site = new Scene(t);
+  const spool = join(site.path('spool'), 'default');
+  site.write(part(0));
+  const first = site.start();
+  await first.until('"stored"');
+  const rest = [...part(1), ...part(2), ...part(3)];
+  // Few records have a state.
+  for (let isBehind = false; !isBehind;) {
+    assert.ok(rest.length > 0, first.said);
+    site.write(rest.splice(0, LINES_PER_WRITE));
+    await pause(30);
+    first.child.kill('SIGSTOP');
+    isBehind = isBehindState(newestPlace(spool));
+    first.child.kill(isBehind ? 'SIGKILL' : 'SIGCONT');
+  }
+  await first.exit;
+  site.write(rest);
+  const place = newestPlace(spool);
+  const stored = JSON.parse(readFileSync(place, 'utf8')) as { digests: Record<string, string> };
+  const digests = Object.fromEntries(
+    Object.entries(stored.digests).map(([n, digest]) => [n, digest.replace(/.$/, '!')]),
+  );
+  writeFileSync(place, JSON.stringify({ ...stored, digests }));
+  const second = site.start();
+  await second.until('"follows"');
+  assert.match(second.said, /"level":"error"[^\n]*"message":"steps done again made other rows/);
+  assert.equal(await second.end('SIGTERM'), 0, second.said);
   await site.compare();
 });

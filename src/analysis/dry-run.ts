@@ -9,6 +9,7 @@
  * needs 3000; never fewer than 1000, and an hour at least, since traffic comes in waves. That
  * clients would be rejected needs no more than to be seen: ten of them, above the limit, are enough.
  */
+import { count } from '../report/table.js';
 import type { DryRunKeys, KeysStep, OutcomeStep, RuleSpan } from '../store/queries-analysis.js';
 import type { KeyTotal, StoredLimits } from '../store/queries.js';
 
@@ -295,7 +296,7 @@ function judge(
   return {
     verdict: 'safe',
     reasons: [
-      `${facts.wouldReject} of ${facts.requests} requests would have been rejected (${percent(facts.rejectedShare)}), ` +
+      `${count(facts.wouldReject)} of ${count(facts.requests)} requests would have been rejected (${percent(facts.rejectedShare)}), ` +
         `and ${percent(thresholds.maxRejectedShare)} are allowed.`,
     ],
   };
@@ -305,7 +306,7 @@ function objections(facts: Facts, { maxRejectedShare, maxKeys }: DryRunThreshold
   const reasons: string[] = [];
   if (facts.rejectedShare > maxRejectedShare) {
     reasons.push(
-      `${facts.wouldReject} of ${facts.requests} requests would have been rejected (${percent(facts.rejectedShare)}), ` +
+      `${count(facts.wouldReject)} of ${count(facts.requests)} requests would have been rejected (${percent(facts.rejectedShare)}), ` +
         `more than the ${percent(maxRejectedShare)} allowed.`,
     );
   }

@@ -12,8 +12,10 @@
  *
  * Units: bytes on disk. Not here: sending (spool-sender.ts).
  */
+import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
+import { ROW_COLUMNS } from '../aggregate/rows.js';
 import type { SourceProgress } from '../store/write-ahead.js';
 import { DurableFolder, unreadable } from './spool-files.js';
 import { lockSpool } from './spool-lock.js';
@@ -54,6 +56,12 @@ export interface SpoolRecord {
 
 type Part = 'rows' | 'state' | 'place';
 
+/** By sequence, what the rows of records since the newest state were, in short. */
+type Digests = Readonly<Record<number, string>>;
+
+/** A place as it lies on disk. */
+type StoredPlace = Place & { readonly digests?: Digests };
+
 export class Spool {
   readonly #folder: DurableFolder;
   #maxBytes: number;
@@ -61,6 +69,7 @@ export class Spool {
   /** Sizes of the files that are there, by sequence. */
   readonly #sizes = new Map<number, Map<Part, number>>();
   #newest: Place | undefined;
+  #digests: Digests = {};
   #bytes = 0;
   #isRefused = false;
   #wake: (() => void)[] = [];
@@ -147,11 +156,15 @@ export class Spool {
 
   async #append(place: Place, tables: readonly TableRows[], state?: Buffer): Promise<void> {
     const { sequence } = place;
-    const text = JSON.stringify({ version: 1, tables });
-    await this.#write(sequence, 'rows', await compress(Buffer.from(text), { level: GZIP_LEVEL }));
+    const text = textOf(tables);
+    await this.#write(sequence, 'rows', await compress(text, { level: GZIP_LEVEL }));
     if (state !== undefined) await this.#write(sequence, 'state', state);
-    await this.#write(sequence, 'place', Buffer.from(JSON.stringify(place)));
+    const earlier = place.base === sequence ? {} : this.#digests;
+    const digests = { ...earlier, [sequence]: digestOf(text) };
+    const stored: StoredPlace = { ...place, digests };
+    await this.#write(sequence, 'place', Buffer.from(JSON.stringify(stored)));
     this.#newest = place;
+    this.#digests = digests;
     this.#last = { place, tables, state };
     await this.#tidy();
     this.#changed();
@@ -164,11 +177,20 @@ export class Spool {
     this.#newest = place;
   }
 
+  /**
+   * Whether steps that were done again made the rows that they made the first time; true where
+   * nothing is known of those, or tables have got other columns since.
+   */
+  isAsBefore(sequence: number, tables: readonly TableRows[]): boolean {
+    const before = this.#digests[sequence];
+    if (before === undefined) return true;
+    const now = digestOf(textOf(tables));
+    return before === now || before.split(' ')[0] !== now.split(' ')[0];
+  }
+
   async read(sequence: number): Promise<SpoolRecord> {
     if (this.#last?.place.sequence === sequence) return this.#last;
-    const place = JSON.parse(
-      (await this.#folder.read(nameOf(sequence, 'place'))).toString(),
-    ) as Place;
+    const { place } = placeIn(await this.#folder.read(nameOf(sequence, 'place')));
     const name = nameOf(sequence, 'rows');
     let tables: readonly TableRows[];
     try {
@@ -196,6 +218,7 @@ export class Spool {
   /** Forgets everything: the store knows better. */
   async clear(): Promise<void> {
     this.#newest = undefined;
+    this.#digests = {};
     this.#last = undefined;
     // Places first: without them the rest does not count.
     for (const part of ['place', 'rows', 'state'] as const) {
@@ -230,7 +253,9 @@ export class Spool {
     if (newest === undefined) return;
     const name = nameOf(newest, 'place');
     try {
-      this.#newest = JSON.parse((await this.#folder.read(name)).toString()) as Place;
+      const { place, digests } = placeIn(await this.#folder.read(name));
+      this.#newest = place;
+      this.#digests = digests;
     } catch (error) {
       throw unreadable(`${this.path}/${name}`, 'something else', error);
     }
@@ -273,6 +298,23 @@ export class Spool {
     this.#wake = [];
     for (const resolve of waiting) resolve();
   }
+}
+
+function placeIn(bytes: Buffer): { readonly place: Place; readonly digests: Digests } {
+  const { digests = {}, ...place } = JSON.parse(bytes.toString()) as StoredPlace;
+  return { place, digests };
+}
+
+/** What `N.rows` holds. */
+function textOf(tables: readonly TableRows[]): Buffer {
+  return Buffer.from(JSON.stringify({ version: 1, tables }));
+}
+
+/** Of the columns that there are, and of the rows. */
+function digestOf(text: Buffer): string {
+  const columns = createHash('sha256').update(JSON.stringify(ROW_COLUMNS)).digest('hex');
+  const rows = createHash('sha256').update(text).digest('hex');
+  return `${columns.slice(0, 16)} ${rows.slice(0, 32)}`;
 }
 
 /** The place is written last; before that a record does not count. */

@@ -7,7 +7,7 @@ import { markup, NOTHING, shown, type Markup } from './html-markup.js';
 import { htmlTable } from './html-table.js';
 import { zoneName, type Timeline, type TimelineRule, type ZoneTimeline } from './html-timeline.js';
 import type { KeyReport, ZoneReport } from './report.js';
-import { dryRunText, rateText } from './report-text.js';
+import { dryRunText, rateText, zoneNumbers } from './report-text.js';
 import { count, share } from './table.js';
 
 /** Outcomes in the order in which they are stacked; what was skipped costs nobody anything. */
@@ -36,15 +36,7 @@ export function zonesTable(zones: readonly ZoneReport[], drawn: readonly ZoneRep
       shown(zone.instance),
       nameOf(zone, drawn.indexOf(zone)),
       zone.keyExpression === null ? '-' : markup`<code>${shown(zone.keyExpression)}</code>`,
-      rateText(zone),
-      count(zone.passed),
-      count(zone.delayed),
-      count(zone.rejected),
-      dryRunText(zone),
-      count(zone.exhausted + zone.exhaustedDryRun),
-      count(zone.skipped),
-      count(zone.nearLimit),
-      zone.kind === 'limit_conn' ? '-' : zone.excessMax.toFixed(3),
+      ...zoneNumbers(zone),
     ]),
   );
 }

@@ -52,15 +52,7 @@ function zoneLines(report: Report, isManyInstances: boolean): string[] {
   const rows = report.zones.map((zone) => [
     ...(isManyInstances ? [zone.instance] : []),
     zone.kind === 'limit_conn' ? `${zone.zone} (limit_conn)` : zone.zone,
-    rateText(zone),
-    count(zone.passed),
-    count(zone.delayed),
-    count(zone.rejected),
-    dryRunText(zone),
-    count(zone.exhausted + zone.exhaustedDryRun),
-    count(zone.skipped),
-    count(zone.nearLimit),
-    zone.kind === 'limit_conn' ? '-' : zone.excessMax.toFixed(3),
+    ...zoneNumbers(zone),
   ]);
   const numbers = [
     'passed',
@@ -81,6 +73,21 @@ function zoneLines(report: Report, isManyInstances: boolean): string[] {
     ],
     rows,
   );
+}
+
+/** Rate, passed, delayed, rejected, dry run, exhausted, skipped, near limit, largest excess. */
+export function zoneNumbers(zone: ZoneReport): string[] {
+  return [
+    rateText(zone),
+    count(zone.passed),
+    count(zone.delayed),
+    count(zone.rejected),
+    dryRunText(zone),
+    count(zone.exhausted + zone.exhaustedDryRun),
+    count(zone.skipped),
+    count(zone.nearLimit),
+    zone.kind === 'limit_conn' ? '-' : zone.excessMax.toFixed(3),
+  ];
 }
 
 /** What would have been: delayed / rejected under dry run. */

@@ -143,8 +143,8 @@ function zoneCells(zone: TopZone, hasInstance: boolean, look: Look): Cell[] {
     full === null
       ? { text: '-' }
       : { text: `${Math.round(full * 100)} %`, ...(full >= 0.98 ? { style: 'warn' } : {}) },
-    { text: full === null ? '-' : String(Math.max(0, capacityNodes! - nodes!)) },
-    { text: String(evictionsInDebt), ...(evictionsInDebt > 0 ? { style: 'bad' } : {}) },
+    { text: full === null ? '-' : count(Math.max(0, capacityNodes! - nodes!)) },
+    { text: count(evictionsInDebt), ...(evictionsInDebt > 0 ? { style: 'bad' } : {}) },
     { text: full === null ? '' : bar(full, look.isUtf8), style: 'soft' },
   ];
 }
@@ -185,10 +185,10 @@ function keyLines({ keys, keysSinceMs }: TopSnapshot, state: FrameState, look: L
 
 function keyCells(key: TopKey, { isUtf8 }: Look): Cell[] {
   return [
-    { text: String(key.rejected), ...(key.rejected > 0 ? { style: 'bad' } : {}) },
-    { text: String(key.delayed), ...(key.delayed > 0 ? { style: 'warn' } : {}) },
-    { text: String(key.dryRun), style: 'soft' },
-    { text: String(key.passed) },
+    { text: count(key.rejected), ...(key.rejected > 0 ? { style: 'bad' } : {}) },
+    { text: count(key.delayed), ...(key.delayed > 0 ? { style: 'warn' } : {}) },
+    { text: count(key.dryRun), style: 'soft' },
+    { text: count(key.passed) },
     { text: key.excessMax.toFixed(3) },
     { text: harmlessText(key.zone, isUtf8) },
     { text: harmlessText(key.key, isUtf8) },
@@ -197,7 +197,12 @@ function keyCells(key: TopKey, { isUtf8 }: Look): Cell[] {
 
 /** Two decimals below a hundred, none above. */
 function rateText(perSecond: number): string {
-  return perSecond < 100 ? perSecond.toFixed(2) : perSecond.toFixed(0);
+  return perSecond < 100 ? perSecond.toFixed(2) : count(Math.round(perSecond));
+}
+
+/** 1234567 as `1,234,567`, as the other commands write it. */
+function count(value: number): string {
+  return value.toLocaleString('en-US');
 }
 
 function clock(ms: number): string {
