@@ -181,10 +181,7 @@ test('limitlens alerts: text, JSON, exit codes, and the time that is asked for',
 
   const now = await ask();
   assert.equal(now.code, 1);
-  assert.match(
-    now.stdout,
-    /^At 2026-03-02T10:30:00Z: 2 firing, 0 pending, of 11 conditions\.\n/,
-  );
+  assert.match(now.stdout, /^At 2026-03-02T10:30:00Z: 2 firing, 0 pending, of 11 conditions\.\n/);
   assert.match(now.stdout, /^FIRES {2}RejectRatioHigh \(warning\) {2}instance=default zone=perip\n {2}Zone perip of default rejected 33\.33% of its requests within 10 minutes\.\n {2}alerts\/runbooks\/reject-ratio\.md\n/m); // prettier-ignore
   assert.match(now.stdout, /^FIRES {2}NoEvents /m);
   assert.match(now.stdout, /Not asked, only a running daemon knows: SourceLagging, StoreFailing, NotificationsFailing\.\n$/); // prettier-ignore
