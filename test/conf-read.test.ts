@@ -239,7 +239,13 @@ server {
   });
   assert.ok(conf.logFormats.get('combined')?.text.startsWith('$remote_addr - $remote_user ['));
   const inherited = [
-    { path: 'a.log', format: 'one', condition: '$arg_log', where: at(6) },
+    {
+      path: 'a.log',
+      format: 'one',
+      condition: '$arg_log',
+      buffer: { bytes: 4096, flushMs: 60_000, isGzip: true },
+      where: at(6),
+    },
     { path: 'syslog:server=unix:/dev/log,nohostname', format: 'combined', where: at(7) },
   ];
   assert.deepEqual(conf.servers[0]?.rules.accessLogs, inherited);

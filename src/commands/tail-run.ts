@@ -9,7 +9,7 @@ import type { JsonLog } from '../daemon/json-log.js';
 import type { LiveInputs } from '../daemon/live-inputs.js';
 import type { ReloadResult } from '../daemon/reload.js';
 import type { TailLogs } from '../daemon/tail-logs.js';
-import type { Start } from '../daemon/tail-start.js';
+import { latenessFor, type Start } from '../daemon/tail-start.js';
 import type { TailStore } from '../daemon/tail-store.js';
 import { EXIT } from '../errors.js';
 import type { TimedWaker } from '../input/watch.js';
@@ -80,15 +80,17 @@ export class TailRun {
   async #begin(given: Parameters<typeof TailSite.begin>[4]): Promise<TailSite> {
     const { log, metrics, inputs, signals, tailStore, start, begun } = this.#parts;
     const { files, options } = this.#settings;
+    const { privacy, seal } = privacyOf(options);
     const site = await TailSite.begin(
       files,
       options,
       {
         instance: options.instance,
-        latenessMs: options.latenessMs,
+        latenessMs: latenessFor(start, options.latenessMs, seal, log),
         zone: options.timezone === undefined ? undefined : { iana: options.timezone },
         ...(options.chunkBytes === undefined ? {} : { mostBytes: options.chunkBytes }),
-        ...privacyOf(options),
+        privacy,
+        seal,
         log,
         spool: tailStore.spool,
         ending: signals.ending,

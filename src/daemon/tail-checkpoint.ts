@@ -113,6 +113,7 @@ export function checkpointOf(replay: TailReplay, parts: CheckpointParts): Checkp
       zone: replay.zone.zone ?? null,
       newestMs: newestMs === -Infinity ? null : newestMs,
       isDrained,
+      latenessMs: session.latenessMs,
     },
   };
   const old = parts.oldSources.filter(

@@ -8,9 +8,11 @@
 import { EXIT, InputError } from '../errors.js';
 import type { Store } from '../store/store.js';
 import { packState, unpackState, type Checkpoint } from '../store/write-ahead.js';
+import type { StateSeal } from '../pipeline/state-seal.js';
 import type { JsonLog } from './json-log.js';
 import type { Spool } from './spool.js';
 import { intentOf } from './spool-sender.js';
+import { tailOf } from './tail-state.js';
 import { stepsAfter, type StepRange, type TailStep } from './tail-steps.js';
 
 export interface Start {
@@ -53,6 +55,22 @@ export async function findStart(
       ? undefined
       : { instance, sequence: base, logTimeMs: 0, ...(await unpackState(packed)) };
   return { checkpoint, steps: [...again, ...stepsAfter(sequence, later)], closed: sequence };
+}
+
+/**
+ * How long to wait for late lines. Steps that are done again have to close the same rows, so what
+ * they waited stays in force for as long as the daemon runs now.
+ */
+export function latenessFor(start: Start, askedMs: number, seal: StateSeal, log: JsonLog): number {
+  const { checkpoint, steps } = start;
+  if (checkpoint === undefined || steps.length === 0) return askedMs;
+  const latenessMs = tailOf(checkpoint, seal)?.tail.latenessMs ?? askedMs;
+  if (latenessMs !== askedMs) {
+    log.warn('steps are done again as they were: a changed lateness counts from the next start', {
+      ...{ latenessMs, askedMs },
+    });
+  }
+  return latenessMs;
 }
 
 /** Whether the store holds what this spool has sent and nothing else. */

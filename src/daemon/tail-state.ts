@@ -62,6 +62,8 @@ export interface TailState extends SessionState {
     /** Time of the newest line seen; null before the first. */
     readonly newestMs: number | null;
     readonly isDrained: boolean;
+    /** How long the replay waited for late lines: steps done again have to wait as long. */
+    readonly latenessMs?: number;
   };
 }
 

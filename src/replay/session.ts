@@ -184,6 +184,11 @@ export class ReplaySession {
     this.join.expire(untilMs, this.#options.onUnmatchedLine);
   }
 
+  /** How long a decision waits for lines that come late. */
+  get latenessMs(): number {
+    return this.#options.latenessMs;
+  }
+
   /** The latest time of any line handed in; -Infinity before the first. */
   get latestMs(): number {
     return this.#latestMs;
