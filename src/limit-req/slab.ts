@@ -103,6 +103,22 @@ export class Slab {
     this.#freePages(page, 1);
   }
 
+  /** Whether there is room for an allocation of this size, as far as a page at a time goes. */
+  hasRoom(sizeBytes: number): boolean {
+    const slot = slotOf(sizeBytes);
+    if (this.pagesFree > 0) return true;
+    return slot !== WHOLE_PAGES && this.#slotHead[slot] !== NONE;
+  }
+
+  /** Whether the allocation that begins in this page is of the slot that serves this size. */
+  isOfSlot(page: number, sizeBytes: number): boolean {
+    const kind = this.#kind[page]!;
+    const slot = slotOf(sizeBytes);
+    return slot === WHOLE_PAGES
+      ? kind === RUN && this.#runPages[page] === pagesFor(sizeBytes)
+      : kind === slot;
+  }
+
   /** Length of each free run, in the order in which allocation tries them. */
   freeRuns(): number[] {
     const lengths: number[] = [];

@@ -106,6 +106,22 @@ export class ZoneMemory {
     return this.#slab.pagesFree;
   }
 
+  /** Whether there is room for a node of a key of this length. */
+  hasRoom(keyLengthBytes: number): boolean {
+    return this.#slab.hasRoom(limitReqNodeBytes(keyLengthBytes));
+  }
+
+  /** Whether one of the oldest `count` nodes leaves a room that a key of this length cannot use. */
+  hasOtherSizeAtTail(keyLengthBytes: number, count: number): boolean {
+    const bytes = limitReqNodeBytes(keyLengthBytes);
+    let node = this.tail();
+    for (let i = 0; i < count && node !== NONE; i++) {
+      if (!this.#slab.isOfSlot(this.#table.pageOf(node / NODE_LENGTH), bytes)) return true;
+      node = this.nextNewer(node);
+    }
+    return false;
+  }
+
   /** Nodes that fit when all keys have this length. */
   capacityNodes(keyLengthBytes: number): number {
     return limitReqCapacityNodes(this.sizeBytes, keyLengthBytes, this.nameLength);

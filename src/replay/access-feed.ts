@@ -14,7 +14,7 @@ import { delayMs } from '../limit-req/arithmetic.js';
 import type { ReplayEngine } from './engine.js';
 import { FLAG, NO_KEY, UNKNOWN_KEY, WIDE_MS } from './event-flags.js';
 import { LineDetails, type RequestDetails } from './line-details.js';
-import type { LineJoin } from './line-join.js';
+import type { LineJoin, WaitingLine } from './line-join.js';
 import { hasZone, type LineRules } from './line-rules.js';
 import type { LineExtractor } from './line-extractor.js';
 import { SLACK, type LineFacts } from './line-facts.js';
@@ -321,15 +321,16 @@ export class AccessFeed {
   }
 
   #joinByConnection(event: number, facts: LineFacts, line: Uint8Array): void {
-    const { engine, join } = this.#context;
+    const { engine, join, lineRules } = this.#context;
     const { pool } = engine;
+    const mayBeLed = (line: WaitingLine): boolean => lineRules.mayBeLed(line);
     const isSame = this.fields.requestTest(line);
     const connection = pool.connection[event]!;
     const isLimited = isRejected(pool.logged[event]!) || isDelayed(pool.logged[event]!);
     if (isLimited && !this.fields.hasRequestLine) this.#takeUpRedirected(event, isSame);
     const rule = engine.rules[pool.rules[event]!]!;
     for (const seeker of seekersOf(engine, event)) {
-      const found = join.takeByConnection(connection, seeker, isSame);
+      const found = join.takeByConnection(connection, seeker, isSame, mayBeLed);
       if (found === undefined) continue;
       const slot = applyLine(engine, event, found);
       if (found.kind === 'delayed' && !rule.isDryRun && slot >= 0) {

@@ -117,15 +117,18 @@ export class LineJoin {
 
   /**
    * The line of a request on this connection. Of several, the first one whose request line is the
-   * same, else the first.
+   * same, else the first; but one before it that may have been led to where the request was
+   * answered comes first: on a connection nginx takes one request after another.
    *
    * @param isSame tells whether a line's request line is the request's own; undefined when the
    *   access log does not carry enough to tell
+   * @param mayBeLed whether the location of a line's request may have led it on to another URI
    */
   takeByConnection(
     connection: number,
     seeker: Seeker,
     isSame: (request: string) => boolean | undefined,
+    mayBeLed: (line: WaitingLine) => boolean = () => false,
   ): WaitingLine | undefined {
     const lines = this.#byConnection.get(connection);
     if (lines === undefined) return undefined;
@@ -133,7 +136,10 @@ export class LineJoin {
     for (const line of lines) {
       if (line.isUsed || !fits(line, seeker)) continue;
       const same = line.request === '' ? undefined : isSame(line.request);
-      if (same === true) return this.#use(line);
+      if (same === true) {
+        const isLed = unsure !== undefined && !isStream(unsure) && mayBeLed(unsure);
+        return this.#use(isLed ? unsure! : line);
+      }
       if (same === undefined) unsure ??= line;
     }
     return unsure === undefined ? undefined : this.#use(unsure);
@@ -274,6 +280,11 @@ function fits(line: WaitingLine, seeker: Seeker): boolean {
     line.secondMs <= seeker.toMs &&
     seeker.zones.includes(line.zone)
   );
+}
+
+/** One of several requests at a time on a connection, which may end in another order. */
+function isStream({ request }: WaitingLine): boolean {
+  return / HTTP\/[23]/.test(request);
 }
 
 function signature(client: string, request: string, kind: string, secondMs: number): string {

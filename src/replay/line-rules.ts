@@ -89,6 +89,14 @@ export class LineRules {
     return { rules: ruleBase + others[0]!.id, isOwnLocation: false, mayBeRewritten: false };
   }
 
+  /** Whether the line's request may have been limited, and logged, under another URI than its own. */
+  mayBeLed(line: WaitingLine): boolean {
+    if (line.request === '') return false;
+    const told = { line, request: line.request, referrer: '', isUnsure: false };
+    const found = this.find(told);
+    return found?.isOwnLocation !== true || found.mayBeRewritten;
+  }
+
   /**
    * Gives the event these rules and the keys that the line tells, in place of any it has. Under the
    * same rules a key that the line does not tell stays as it is.

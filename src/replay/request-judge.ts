@@ -54,7 +54,11 @@ export class RequestJudge {
     this.#verdict.reset();
     const base = event;
     for (let i = 0; i < rule.limits.length; i++) {
-      if (this.#askLimit(event, base + i, i, rule.limits[i]!)) break;
+      if (!this.#askLimit(event, base + i, i, rule.limits[i]!)) continue;
+      if (pool.outcome[base + i] === OUTCOME.exhausted) {
+        this.#verdict.leaveOpen(rule.limits.slice(i + 1));
+      }
+      break;
     }
     if (!this.#verdict.wasAsked) return;
     if (pool.logged[event] === STATUS.unknown) this.#chargeOpen(event, rule);
@@ -102,7 +106,9 @@ export class RequestJudge {
     const verdict = this.#verdict;
     verdict.wasAsked = true;
     if (pool.flags[event]! & FLAG.exhausted && pool.anchorSlot[event] === position) {
-      if (zone.failToLocate(key, pool.keyLength[slot]!, now)) verdict.exhaust(position);
+      if (zone.failToLocate(key, pool.keyLength[slot]!, now))
+        verdict.exhaust(position, zone.isPageUnsure);
+      else if (zone.isPageUnsure) verdict.mayExhaust();
       pool.outcome[slot] = OUTCOME.exhausted;
       return true;
     }
@@ -110,8 +116,15 @@ export class RequestJudge {
     const isPlain = !isRejected(logged) || pool.errorRank[event]! >= 0;
     const hasNode = logged !== STATUS.unknown && isPlain;
     const node = zone.locate(key, pool.keyLength[slot]!, now, hasNode);
-    if (zone.hadNoPage) verdict.exhaust(position);
+    if (zone.hadNoPage) verdict.exhaust(position, zone.isPageUnsure);
+    else if (zone.isPageUnsure) verdict.mayExhaust();
     if (node < 0) {
+      pool.outcome[slot] = OUTCOME.exhausted;
+      return true;
+    }
+    if (this.#wasExhausted(event, slot, limit)) {
+      verdict.add(position, 0, 0, 0, limit);
+      zone.unlocate(node, key);
       pool.outcome[slot] = OUTCOME.exhausted;
       return true;
     }
@@ -142,6 +155,22 @@ export class RequestJudge {
       pool.flags[event]! |= FLAG.admittedByEviction;
     }
     return false;
+  }
+
+  /**
+   * A request refused by this limit, whose key has only now got a node, with nobody of its key near:
+   * it cannot have been over a burst, so nginx had no page for it.
+   */
+  #wasExhausted(event: number, slot: number, limit: LimitRow): boolean {
+    const pool = this.#pool;
+    const { zone } = limit;
+    if (!zone.isFresh || !zone.isCrowded || zone.ghost !== null) return false;
+    if (!isRejected(pool.logged[event]!) || pool.errorRank[event]! >= 0) return false;
+    if (event + pool.anchorSlot[event]! !== slot || pool.nextInKey[slot]! >= 0) return false;
+    if (pool.slotState[slot] !== 0 || pool.openCharges[slot] !== 0) return false;
+    if (zone.openSlots.size > 0 || zone.earlyCharges.size > 0) return false;
+    const now = pool.estMs[event]!;
+    return now >= zone.warmUntilMs && pool.hiMs[event]! - now <= WIDE_MS;
   }
 
   /** A flood can push a key out between two of its requests, if the window holds enough others. */

@@ -13,7 +13,6 @@ export class Verdict {
   wasAsked = false;
   /** Position of the limit that rejects, -1 while none does. */
   rejectedAt = -1;
-  isExhausted = false;
   #delayMs = 0;
   #canContinue = true;
   #canReject = false;
@@ -23,7 +22,6 @@ export class Verdict {
   reset(): void {
     this.wasAsked = false;
     this.rejectedAt = -1;
-    this.isExhausted = false;
     this.#delayMs = 0;
     this.#canContinue = true;
     this.#canReject = false;
@@ -41,11 +39,27 @@ export class Verdict {
     return waitMs > 0;
   }
 
-  /** The zone had no page for the node. */
-  exhaust(position: number): void {
+  /**
+   * The zone had no page for the node.
+   *
+   * @param isUnsure it may have had one
+   */
+  exhaust(position: number, isUnsure: boolean): void {
     if (this.rejectedAt < 0) this.rejectedAt = position;
-    this.isExhausted = true;
     this.#canReject = true;
+    if (!isUnsure) this.#canContinue = false;
+  }
+
+  /** The zone may have had no page for the node. */
+  mayExhaust(): void {
+    if (this.#canContinue) this.#canReject = true;
+  }
+
+  /** These limits would have come next, had the last one not ended the request: they may delay. */
+  leaveOpen(limits: readonly LimitRow[]): void {
+    const isDelaying = ({ delayMilliReq, burstMilliReq }: LimitRow): boolean =>
+      delayMilliReq < burstMilliReq;
+    if (this.#canContinue && limits.some(isDelaying)) this.#canDelay = true;
   }
 
   status(isDryRun: boolean): number {
@@ -56,7 +70,7 @@ export class Verdict {
   /** Bit set over STATUS codes. */
   possible(isDryRun: boolean): number {
     let mask = this.#canReject ? 1 << withDryRun(STATUS.rejected, isDryRun) : 0;
-    if (!this.#canContinue || this.isExhausted) return mask;
+    if (!this.#canContinue) return mask;
     if (this.#canPass) mask |= 1 << STATUS.passed;
     if (this.#canDelay) mask |= 1 << withDryRun(STATUS.delayed, isDryRun);
     return mask;

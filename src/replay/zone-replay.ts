@@ -90,6 +90,13 @@ export class ZoneReplay {
   maybeEvicted = false;
   /** Set by locate(): the model found no page for the node at first. */
   hadNoPage = false;
+  /**
+   * Set by locate() and failToLocate(): among the nodes next to go are some whose room the new node
+   * cannot use. Whether it finds any hangs on their order then, which is not certain.
+   */
+  isCrowded = false;
+  /** Set with it: the new node took the last room, or an eviction's, or found none. */
+  isPageUnsure = false;
   /** Set by locate(): the node is new, but nginx may still have had the old one. */
   ghost: Ghost | null = null;
   /** The log began here, and nginx was running already: keys may be in debt from before. */
@@ -145,6 +152,8 @@ export class ZoneReplay {
     this.ghost = null;
     this.maybeEvicted = false;
     this.hadNoPage = false;
+    this.isCrowded = false;
+    this.isPageUnsure = false;
     let node = memory.find(keyId);
     if (node >= 0) {
       this.isFresh = false;
@@ -155,7 +164,7 @@ export class ZoneReplay {
     this.isFresh = true;
     if (this.counts.evictions > 0) this.ghost = this.#findGhost(keyId);
     const { allocationFailures } = this.counts;
-    node = this.#create(keyId, keyLengthBytes, nowMs);
+    node = this.#tryCreate(keyId, keyLengthBytes, nowMs);
     this.hadNoPage = node < 0;
     for (let i = 0; node < 0 && mustExist && i < MOST_FORCED; i++) {
       node = this.#create(keyId, keyLengthBytes, nowMs);
@@ -186,16 +195,23 @@ export class ZoneReplay {
     let node = memory.find(keyId);
     const isKnown = node >= 0;
     if (isKnown) this.#drop(node, keyId);
-    const { evictions } = this.counts;
-    node = this.#create(keyId, keyLengthBytes, nowMs);
+    node = this.#tryCreate(keyId, keyLengthBytes, nowMs);
+    // nginx may have evicted it: that it is there says nothing of the room that there was.
+    if (isKnown) this.isPageUnsure = false;
     if (node < 0) return !isKnown;
-    this.#drop(node, keyId);
-    this.counts.nodesCreated--;
-    this.counts.allocationFailures++;
-    const oldest = memory.tail();
-    if (this.counts.evictions === evictions && oldest >= 0)
-      this.#drop(oldest, memory.keyOf(oldest));
+    this.unlocate(node, keyId);
     return false;
+  }
+
+  /** The same for a key that locate() has just made a node for. */
+  unlocate(node: number, keyId: number): void {
+    const { memory, counts } = this;
+    const hasEvicted = memory.allocFailures > 0;
+    this.#drop(node, keyId);
+    counts.nodesCreated--;
+    counts.allocationFailures++;
+    const oldest = memory.tail();
+    if (!hasEvicted && oldest >= 0) this.#drop(oldest, memory.keyOf(oldest));
   }
 
   /** nginx started anew (or was replaced): its shared memory is empty. */
@@ -293,6 +309,17 @@ export class ZoneReplay {
       shadow.excessMilliReq = excess;
     }
     return false;
+  }
+
+  /** The same as #create(), and whether it may have ended otherwise in nginx. */
+  #tryCreate(keyId: number, keyLengthBytes: number, nowMs: number): number {
+    const { memory, counts } = this;
+    const isFull = counts.evictions > 0 || memory.pagesFree === 0;
+    this.isCrowded = isFull && memory.hasOtherSizeAtTail(keyLengthBytes, NEAR_TAIL);
+    const node = this.#create(keyId, keyLengthBytes, nowMs);
+    this.isPageUnsure =
+      this.isCrowded && (memory.allocFailures > 0 || !memory.hasRoom(keyLengthBytes));
+    return node;
   }
 
   #create(keyId: number, keyLengthBytes: number, nowMs: number): number {
