@@ -16,22 +16,18 @@
 import { KEY_FIELD, KEY_FIELDS } from '../keys/key-table.js';
 import { Calendar } from './calendar.js';
 import { DecisionWindow } from './decision-window.js';
-import { FLAG, NARROW_MS, NO_KEY, WIDE_MS } from './event-flags.js';
+import { FLAG, NO_KEY, WIDE_MS } from './event-flags.js';
 import { EventPool } from './event-pool.js';
 import { KeySweep } from './key-sweep.js';
 import { LineOrder } from './line-order.js';
+import { OpenIntervals } from './open-intervals.js';
 import type { LimitRow, RuleRow } from './limit-table.js';
 import { NO_EVENT, Parked, type PlainRequest } from './parked.js';
 import { type PlainDecision, PlainPass } from './plain-pass.js';
 import { RequestJudge } from './request-judge.js';
-import { isRejected, STATUS } from './status.js';
+import { STATUS } from './status.js';
 import { TieOrder } from './tie-order.js';
 import type { ZoneReplay } from './zone-replay.js';
-
-/** More slow requests of one key than this at a time are not told apart any more. */
-const MOST_OPEN = 256;
-/** No more requests than this are looked through for those that a slow one may have come after. */
-const MOST_AHEAD = 8192;
 
 /** What an engine has not judged: events, and parked requests by their handles. */
 export interface Waiting {
@@ -89,6 +85,7 @@ export class ReplayEngine {
   readonly #tied: number[] = [];
   readonly #wides: number[] = [];
   readonly #ties: TieOrder;
+  readonly #open: OpenIntervals;
   readonly #judge: RequestJudge;
 
   constructor(options: EngineOptions) {
@@ -100,7 +97,17 @@ export class ReplayEngine {
     this.#calendar = new Calendar(options.latenessMs + 4096, this.pool, this.parked);
     this.lineOrder = new LineOrder(this.pool, options.skewMs);
     this.#ties = new TieOrder(this.pool, this.parked);
-    this.#sweep = new KeySweep(this.pool, options.skewMs, this.#countAhead);
+    this.#open = new OpenIntervals(
+      this.pool,
+      this.parked,
+      this.#calendar,
+      this.lineOrder,
+      (rules) => this.rules[rules]!,
+      () => options.areHeadersSlow?.() === true,
+    );
+    this.#sweep = new KeySweep(this.pool, options.skewMs, (slot, untilMs) =>
+      this.#open.countAhead(slot, this.#limitOf(slot).zoneIndex, untilMs),
+    );
     if (options.onPlain !== undefined) {
       this.#plainPass = new PlainPass(this.parked, this.#sweep, options.onPlain);
     }
@@ -303,51 +310,11 @@ export class ReplayEngine {
     let lines = 0;
     for (const event of wides) {
       this.#settle(event);
-      if (!this.#openWide(event)) continue;
+      if (!this.#open.begin(event)) continue;
       tied.push(event);
       if (this.#ties.isLimitedLine(event)) lines++;
     }
     return lines;
-  }
-
-  /**
-   * The interval of a slow request begins: shows it to its keys, and puts it where it is judged.
-   *
-   * @returns true, and does neither, when its neighbours in the error log leave no more than now
-   */
-  #openWide(event: number): boolean {
-    const { pool } = this;
-    const calendar = this.#calendar;
-    pool.flags[event]! &= ~FLAG.wide;
-    const [lo, hi] = this.lineOrder.narrowed(event);
-    pool.loMs[event] = lo;
-    pool.hiMs[event] = hi;
-    if (hi - lo <= NARROW_MS && lo < calendar.cursorMs + 1) {
-      pool.estMs[event] = calendar.cursorMs;
-      return true;
-    }
-    if (pool.flags[event]! & FLAG.afterLimits && this.#options.areHeadersSlow?.() !== true) {
-      pool.estMs[event] = Math.max(lo, calendar.cursorMs);
-      pool.hiMs[event] = Math.min(hi, pool.estMs[event] + NARROW_MS);
-      if (pool.estMs[event] < calendar.cursorMs + 1) return true;
-    }
-    pool.estMs[event] = Math.max(lo, Math.min(pool.estMs[event]!, hi));
-    const rules = pool.rules[event]!;
-    const limits = rules < 0 ? [] : this.rules[rules]!.limits;
-    for (let i = 0; i < limits.length; i++) {
-      const slot = event + i;
-      const key = pool.keyId[slot]!;
-      if (key < 0) continue;
-      const { openSlots } = limits[i]!.zone;
-      const slots = openSlots.get(key);
-      if (slots === undefined) openSlots.set(key, [slot]);
-      else if (slots.length < MOST_OPEN) slots.push(slot);
-      pool.openCharges[slot] = 0;
-    }
-    const est = Math.max(Math.floor(pool.estMs[event]), calendar.cursorMs + 1);
-    pool.estMs[event] = est;
-    calendar.put(event, est);
-    return false;
   }
 
   /** @param ms when a parked request was decided */
@@ -458,35 +425,6 @@ export class ReplayEngine {
     return this.rules[pool.rules[event]!]!.limits[slot - event]!;
   };
 
-  /** Requests of the slot's key in the calendar up to a moment, those that were refused left out. */
-  readonly #countAhead = (slot: number, untilMs: number): number => {
-    const { pool, parked } = this;
-    const { zoneIndex } = this.#limitOf(slot);
-    const key = pool.keyId[slot]!;
-    let count = 0;
-    this.#calendar.visit(untilMs, MOST_AHEAD, (member) => {
-      const isEvent = member >= 0;
-      const rules = isEvent ? pool.rules[member]! : parked.rulesOf(member);
-      const logged = isEvent ? pool.logged[member]! : parked.limitReqStatusOf(member);
-      if (rules < 0 || isRejected(logged)) return;
-      const { limits } = this.rules[rules]!;
-      for (let i = 0; i < limits.length; i++) {
-        const other = isEvent ? pool.keyId[member + i]! : parked.keyOf(member, i);
-        if (other === key && limits[i]!.zoneIndex === zoneIndex) count++;
-      }
-    });
-    return count;
-  };
-
-  #closeOpen(zone: ZoneReplay, key: number, slot: number): void {
-    if (zone.openSlots.size === 0) return;
-    const slots = zone.openSlots.get(key);
-    if (slots === undefined) return;
-    const at = slots.indexOf(slot);
-    if (at >= 0) slots.splice(at, 1);
-    if (slots.length === 0) zone.openSlots.delete(key);
-  }
-
   #leave(event: number): void {
     const { pool } = this;
     const rules = pool.rules[event]!;
@@ -499,7 +437,7 @@ export class ReplayEngine {
       const { zone } = limits[i]!;
       const at = key * KEY_FIELDS + KEY_FIELD.chainEnd;
       if (zone.keys.records[at] === base + i) zone.keys.records[at] = NO_EVENT;
-      this.#closeOpen(zone, key, base + i);
+      this.#open.end(zone, key, base + i);
       zone.keys.release(key);
     }
   }
