@@ -191,7 +191,7 @@ for (const kind of STORE_KINDS) {
     await assert.rejects(place.open(), (error) => {
       assert.ok(error instanceof InputError);
       assert.equal(error.exitCode, EXIT.configuration);
-      return /schema version 1 or older, found version 99\n {2}A newer limitlens/.test(
+      return /schema version 2 or older, found version 99\n {2}A newer limitlens/.test(
         error.message,
       );
     });
