@@ -1,64 +1,45 @@
 /**
- * A daemon that was killed, and is started with another lateness: the steps that it does again close
- * the rows that they closed before, so nothing is lost and nothing counts twice.
+ * A daemon that was killed, and is started with another lateness: the steps that it does again have
+ * to close the rows that they closed before, so they wait for late lines as they did.
  */
 import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
-import { openStore } from '../src/store/store.js';
-import { makeTempDir } from './support/temp-dir.js';
-import {
-  assertSameRows,
-  captureLines,
-  storedRows,
-  TailSite,
-  type StoredRows,
-  type TailProcess,
-} from './support/tail-site.js';
+import { JsonLog } from '../src/daemon/json-log.js';
+import { latenessFor, type Start } from '../src/daemon/tail-start.js';
+import { StateSeal } from '../src/pipeline/state-seal.js';
 
-async function hasReadAll(daemon: TailProcess): Promise<void> {
-  while ((await daemon.metric('limitlens_source_lag_bytes')) !== 0) await pause(20);
+const STEP = { sequence: 8, untilMs: 1_772_445_600_000, ranges: [] };
+
+/** @param tail what the state holds beside a session's */
+function startWith(tail: unknown, steps: Start['steps']): Start {
+  const state = JSON.stringify({ version: 1, cursorMs: 0, masterPid: -1, zones: [], tail });
+  const checkpoint = { instance: 'default', sequence: 7, sources: [], state, logTimeMs: 0 };
+  return { checkpoint, steps, closed: 8 };
 }
 
-async function hasStored(daemon: TailProcess, blocks: number): Promise<void> {
-  while (!((await daemon.metric('limitlens_store_inserts_total')) >= blocks)) await pause(20);
+function asked(start: Start, askedMs: number): { latenessMs: number; said: string } {
+  const stream = new PassThrough();
+  const latenessMs = latenessFor(start, askedMs, new StateSeal(), new JsonLog(stream));
+  return { latenessMs, said: String(stream.read() ?? '') };
 }
 
-async function rowsOf(path: string): Promise<StoredRows> {
-  const store = await openStore({ path, createIfMissing: false });
-  const rows = await storedRows(store);
-  await store.close();
-  return rows;
-}
-
-test('a changed lateness counts when there is nothing to be done again', async (t) => {
-  const site = new TailSite(makeTempDir(t));
-  const lines = captureLines(3);
-  const part = Math.ceil(lines.length / 12);
-  const options = [['--store', site.path('store')], '--spool', site.path('spool')] as const;
-  const first = site.tail(...options);
-  await first.until('"follows"');
-  // A state comes first, then records without one for a while: those are done again.
-  for (let at = 0; at < 6; at++) {
-    site.write(lines.slice(at * part, (at + 1) * part));
-    await hasReadAll(first);
-  }
-  await hasStored(first, 10);
-  await first.end('SIGKILL');
-
-  const second = site.tail(...options, '--lateness', '25s');
-  await second.until('"follows"');
-  assert.match(second.said, /reads again what was read/);
-  assert.match(second.said, /"latenessMs":5000,"askedMs":25000[^\n]*from the next start/);
-  site.write(lines.slice(6 * part));
-  assert.equal(await second.end('SIGTERM'), 0, second.said);
-  assert.doesNotMatch(second.said, /other rows/);
-
-  await site.import(['--store', site.path('imported')]);
-  assertSameRows(await rowsOf(site.path('store')), await rowsOf(site.path('imported')));
-
-  const third = site.tail(...options, '--lateness', '25s');
-  await third.until('"follows"');
-  assert.equal(await third.end('SIGTERM'), 0, third.said);
-  assert.doesNotMatch(third.said, /from the next start/);
+test('steps to be done again keep the lateness that they were done with, and it is said', () => {
+  const { latenessMs, said } = asked(startWith({ latenessMs: 5000 }, [STEP]), 25_000);
+  assert.equal(latenessMs, 5000);
+  assert.match(said, /"latenessMs":5000,"askedMs":25000[^\n]*counts from the next start/);
 });
+
+const TAKEN_AS_ASKED: [string, Start][] = [
+  ['nothing was ever counted', { checkpoint: undefined, steps: [], closed: 0 }],
+  ['nothing is to be done again', startWith({ latenessMs: 5000 }, [])],
+  ['it was the same', startWith({ latenessMs: 25_000 }, [STEP])],
+  ['an earlier version did not note it', startWith({}, [STEP])],
+  ['an import left the state', startWith(undefined, [STEP])],
+];
+
+for (const [why, start] of TAKEN_AS_ASKED) {
+  test(`a lateness is taken as asked for where ${why}`, () => {
+    assert.deepEqual(asked(start, 25_000), { latenessMs: 25_000, said: '' });
+  });
+}
