@@ -26,6 +26,14 @@ test('a named pipe is refused without waiting for somebody who writes to it', as
   await assert.rejects(readHead(pipe), isRefusal(66, /is a pipe or a socket.*\n.*standard input/));
 });
 
+test('what lies below a file is told as a file that is not there', async (t) => {
+  const dir = makeTempDir(t);
+  writeFileSync(join(dir, 'file'), 'a line\n');
+  const below = join(dir, 'file', 'access.log');
+  await assert.rejects(readHead(below), isRefusal(66, /ENOTDIR/));
+  assert.throws(() => new DeadLetters(below, []), isRefusal(74, /file.access\.log.*ENOTDIR/));
+});
+
 test('dead letters go over no file that is read, whatever it is called', (t) => {
   const dir = makeTempDir(t);
   const log = join(dir, 'access.log');

@@ -8,10 +8,10 @@
  * Not here: when to read one (reload.ts).
  */
 import { createHash } from 'node:crypto';
-import { statSync } from 'node:fs';
 import { deserialize, serialize } from 'node:v8';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { NginxConf } from '../../parsers/conf/model.js';
+import { statusOf } from '../input/path-status.js';
 import type { GenerationInput } from '../replay/generations.js';
 
 /** A configuration in plain JSON. */
@@ -73,7 +73,7 @@ export function logsReloads(conf: NginxConf, isFollowed: (path: string) => boole
 export function changedMs(conf: NginxConf): number {
   let latestMs = 0;
   for (const path of filesOf(conf)) {
-    const found = statSync(path, { throwIfNoEntry: false });
+    const found = statusOf(path);
     if (found !== undefined) latestMs = Math.max(latestMs, found.mtimeMs);
   }
   return Math.floor(latestMs / 1000) * 1000;

@@ -4,13 +4,13 @@
  * A log need not be there yet when the configuration tells its format, and of patterns and folders
  * none need be there. Not here: what a log is (log-teller.ts), following (tail-reader.ts).
  */
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LineScanner } from '../../parsers/access/line-scanner.js';
 import { hasWildcard, matchesGlob } from '../../parsers/conf/glob.js';
 import type { NginxConf } from '../../parsers/conf/model.js';
 import { EXIT, InputError } from '../errors.js';
 import { expandPattern } from '../input/follow-set.js';
+import { statusOf } from '../input/path-status.js';
 import { forcedFormat } from '../pipeline/open-logs.js';
 import { withoutTwins } from '../pipeline/log-files.js';
 import { planLive, type LivePlan } from './live-logs.js';
@@ -110,7 +110,7 @@ function given(files: readonly string[], errorLogs: readonly string[]): Asked {
 
 /** A folder stands for the logs in it. */
 function patternOf(path: string): string {
-  const isFolder = path.endsWith('/') || statSync(path, { throwIfNoEntry: false })?.isDirectory();
+  const isFolder = path.endsWith('/') || statusOf(path)?.isDirectory();
   return isFolder === true ? join(path, '*') : path;
 }
 

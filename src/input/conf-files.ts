@@ -4,7 +4,7 @@
  * Files are read as latin1, one character per byte, for nginx knows no encoding either. Patterns
  * of `include` are expanded as glob(3) does it: sorted by bytes, none is fine.
  */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 import { ConfError } from '../../parsers/conf/conf-error.js';
 import { hasWildcard, segmentPattern } from '../../parsers/conf/glob.js';
@@ -12,6 +12,7 @@ import type { NginxConf } from '../../parsers/conf/model.js';
 import { parseConf, parseConfDump } from '../../parsers/conf/read-conf.js';
 import { folderOf, splitDump, type ConfLoader } from '../../parsers/conf/source.js';
 import { EXIT, InputError } from '../errors.js';
+import { statusOf } from './path-status.js';
 
 /**
  * Reads a configuration file with its includes, or a file that holds the output of `nginx -T`.
@@ -99,7 +100,7 @@ function namesIn(folder: string, segment: string): readonly string[] {
 }
 
 function isThere(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+  return statusOf(path) !== undefined;
 }
 
 function compareBytes(a: string, b: string): number {

@@ -6,11 +6,12 @@
  * its bytes on disk, growth its length; none of them changes those.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, createReadStream, fstatSync, readSync, statSync, type Stats } from 'node:fs';
+import { closeSync, createReadStream, fstatSync, readSync, type Stats } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { EXIT, InputError } from '../errors.js';
 import { gzipError, openFile } from './file-lines.js';
+import { statusOf } from './path-status.js';
 
 /** Bytes looked at to tell the format: some thousand lines. */
 export const SAMPLE_BYTES = 1 << 19;
@@ -34,7 +35,7 @@ export interface LogHead {
  */
 export async function readHead(path: string): Promise<LogHead> {
   // To open a named pipe would wait for somebody to write to it.
-  refuseOthers(path, statSync(path, { throwIfNoEntry: false }));
+  refuseOthers(path, statusOf(path));
   const fd = openFile(path);
   try {
     const status = fstatSync(fd);

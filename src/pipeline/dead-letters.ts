@@ -4,9 +4,10 @@
  * `raw` is latin1 text: one character is one byte of the line. The file is bounded; what did not fit
  * is counted.
  */
-import { closeSync, openSync, statSync, writeSync } from 'node:fs';
+import { closeSync, openSync, writeSync } from 'node:fs';
 import { EXIT, InputError } from '../errors.js';
 import { whyUnreadable } from '../input/file-lines.js';
+import { statusOf } from '../input/path-status.js';
 import type { Privacy } from './privacy.js';
 
 const MOST_BYTES = 1 << 30;
@@ -56,10 +57,10 @@ export class DeadLetters {
 
 /** Under another name, through a link: a log that is read must not be cut. */
 function refuseInput(path: string, inputs: readonly string[]): void {
-  const own = statSync(path, { throwIfNoEntry: false });
+  const own = statusOf(path);
   if (own?.isFile() !== true) return;
   const same = inputs.find((input) => {
-    const other = statSync(input, { throwIfNoEntry: false });
+    const other = statusOf(input);
     return other?.ino === own.ino && other.dev === own.dev;
   });
   if (same === undefined) return;
