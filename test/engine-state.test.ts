@@ -11,7 +11,7 @@ import { compileLogFormat, type LineScanner } from '../parsers/access/line-scann
 import { LogClock } from '../parsers/time.js';
 import { Aggregator, type AggregatorSnapshot } from '../src/aggregate/aggregator.js';
 import { loadConf } from '../src/input/conf-files.js';
-import type { LineFeed } from '../src/replay/access-feed.js';
+import type { LineFeed } from '../src/replay/line-feed.js';
 import {
   discardUnheldKeys,
   restoreEngine,

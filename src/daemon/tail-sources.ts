@@ -8,7 +8,7 @@
  * Not here: reading (tail-reader.ts), what the lines mean (../pipeline/lanes.ts).
  */
 import { AccessLane, ErrorLane, runLanes, type LineSink } from '../pipeline/lanes.js';
-import type { LineFeed } from '../replay/access-feed.js';
+import type { LineFeed } from '../replay/line-feed.js';
 import type { ReplaySession } from '../replay/session.js';
 import { LineQueue } from './line-queue.js';
 import { LateClock, type ZoneFinder } from './log-zone.js';

@@ -10,7 +10,7 @@ import { PrefixStripper } from '../../parsers/prefix.js';
 import type { LogClock } from '../../parsers/time.js';
 import { InputError } from '../errors.js';
 import type { LineReader } from '../input/file-lines.js';
-import type { LineFeed } from '../replay/access-feed.js';
+import type { LineFeed } from '../replay/line-feed.js';
 import type { ReplaySession } from '../replay/session.js';
 import { isErrorLine } from './log-files.js';
 

@@ -10,10 +10,11 @@ import { compileLogFormat, type LogFormat } from '../../parsers/access/line-scan
 import type { NginxConf } from '../../parsers/conf/model.js';
 import { InputError } from '../errors.js';
 import { FileLines, type FileLinesOptions } from '../input/file-lines.js';
-import { isLineNeeded } from '../replay/access-feed.js';
+import { isLineNeeded } from '../replay/line-kinds.js';
 import { Generations } from '../replay/generations.js';
 import { LineExtractor } from '../replay/line-extractor.js';
-import { RECORD_KIND, RecordWriter } from './line-records.js';
+import { RECORD_KIND } from './line-records.js';
+import { RecordWriter } from './record-writer.js';
 import { isErrorLine } from './log-files.js';
 
 export interface ReadTask {

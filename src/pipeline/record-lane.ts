@@ -11,8 +11,9 @@ import type { AccessFeed } from '../replay/access-feed.js';
 import { LineFacts } from '../replay/line-facts.js';
 import type { ReplaySession } from '../replay/session.js';
 import { AccessLane, type LineSink } from './lanes.js';
-import { RECORD_KIND, RecordReader } from './line-records.js';
+import { RECORD_KIND } from './line-records.js';
 import { ReadThread } from './read-thread.js';
+import { RecordReader } from './record-reader.js';
 import type { FromReader, ReadTask } from './read-worker.js';
 
 /** Records of the reading thread, one after the other. */

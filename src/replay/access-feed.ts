@@ -15,16 +15,21 @@ import type { ReplayEngine } from './engine.js';
 import { FLAG, NO_KEY, UNKNOWN_KEY, WIDE_MS } from './event-flags.js';
 import { LineDetails, type RequestDetails } from './line-details.js';
 import type { LineJoin, WaitingLine } from './line-join.js';
+import {
+  isAfterLimits,
+  isAnsweredEarly,
+  isPlain,
+  isPlainPass,
+  isRefusal,
+  isSmall,
+} from './line-kinds.js';
 import { hasZone, type LineRules } from './line-rules.js';
-import type { LineExtractor } from './line-extractor.js';
 import { SLACK, type LineFacts } from './line-facts.js';
 import type { RuleRow } from './limit-table.js';
 import { applyLine, seekersOf } from './request-lines.js';
 import { REFUSED } from './rule-finder.js';
 import { isDelayed, isRejected, STATUS } from './status.js';
 
-/** nginx answers these on its own, before any location's limit is asked. */
-const EARLY_STATUSES = new Set([400, 408, 413, 414, 421, 431, 494, 495, 496, 497, 501, 505]);
 const SECOND_MS = 1000;
 
 /** What a request still needs to find its error-log line without a connection number. */
@@ -345,11 +350,6 @@ export class AccessFeed {
   }
 }
 
-/** Whether something took time behind the limits: the body, a long answer, or an auth_request. */
-function isAfterLimits(facts: LineFacts, rule: RuleRow | undefined): boolean {
-  return facts.slack === SLACK.after || rule?.asksAuth === true;
-}
-
 /** The retained id of the request's key for a limit, or what stands for none. */
 function takeKey(facts: LineFacts, position: number, rule: RuleRow): number {
   const length = facts.keyLengths[position]!;
@@ -362,88 +362,8 @@ function takeKey(facts: LineFacts, position: number, rule: RuleRow): number {
   return id;
 }
 
-/** Let pass, with nothing left open: such a request may be parked. */
-export function isPlainPass(facts: LineFacts): boolean {
-  return facts.limitReqStatus === STATUS.passed && isPlain(facts, 0);
-}
-
-/** Whether a request's decision is known to the millisecond, and nobody will ask for its details. */
-function isPlain(facts: LineFacts, spareMs: number): boolean {
-  const { requestMs } = facts;
-  if (facts.rules < 0 || requestMs < 0 || isRefusal(facts)) return false;
-  return requestMs - Math.max(0, facts.upstreamMs) <= spareMs + WIDE_MS;
-}
-
-/** Whether all that a parked request is known by fits into 32 bits. */
-function isSmall(facts: LineFacts): boolean {
-  return (
-    (facts.connection | 0) === facts.connection &&
-    (facts.connectionRequests | 0) === facts.connectionRequests &&
-    (facts.pid | 0) === facts.pid &&
-    (facts.requestMs | 0) === facts.requestMs &&
-    (facts.httpStatus | 0) === facts.httpStatus &&
-    (facts.upstreamStatus | 0) === facts.upstreamStatus
-  );
-}
-
-/** nginx's own answer before its limits: no decision is logged, and no upstream was asked. */
-function isAnsweredEarly(facts: LineFacts, logged: number): boolean {
-  if (facts.httpStatus < 400 || facts.upstreamStatus > 0) return false;
-  if (!EARLY_STATUSES.has(facts.httpStatus)) return false;
-  return logged === STATUS.none || logged === STATUS.unknown;
-}
-
-/** Whether a feed needs the line itself: to find its error-log line, or to show the request. */
-export function isLineNeeded(
-  facts: LineFacts,
-  options: { readonly details: 'all' | 'refused'; readonly hasErrorLog: boolean },
-): boolean {
-  if (options.details === 'all' || isRefusal(facts)) return true;
-  if (!options.hasErrorLog) return false;
-  return facts.limitReqStatus === STATUS.unknown || isDelayed(facts.limitReqStatus);
-}
-
-/** Refused, or answered as a refusal is: worth showing as an example. */
-function isRefusal(facts: LineFacts): boolean {
-  const { httpStatus } = facts;
-  return (
-    httpStatus === 429 ||
-    httpStatus === 503 ||
-    isRejected(facts.limitReqStatus) ||
-    isRejected(facts.limitConnStatus)
-  );
-}
-
 function latin1Of(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1');
 }
 
 const NO_LINE = new Uint8Array(0);
-
-/** Lines of one file in this thread: reads their facts and submits them at once. */
-export class LineFeed {
-  readonly fields: AccessFields;
-  readonly #extractor: LineExtractor;
-  readonly #feed: AccessFeed;
-
-  constructor(extractor: LineExtractor, feed: AccessFeed) {
-    this.#extractor = extractor;
-    this.#feed = feed;
-    this.fields = extractor.fields;
-  }
-
-  /** See AccessFeed.order. */
-  get order(): number {
-    return this.#feed.order;
-  }
-
-  set order(order: number) {
-    this.#feed.order = order;
-  }
-
-  /** Hands the line just scanned to the engine. @param endMs fields.endMs() of the line */
-  submit(bytes: Uint8Array, endMs: number): void {
-    this.#extractor.extract(bytes, endMs);
-    this.#feed.submit(this.#extractor.facts, bytes);
-  }
-}

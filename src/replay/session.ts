@@ -6,14 +6,9 @@
  */
 import { compileLogFormat, type LineScanner } from '../../parsers/access/line-scanner.js';
 import { attribute } from '../attribution/source.js';
-import {
-  AccessFeed,
-  LineFeed,
-  type FeedContext,
-  type LineNumbers,
-  type PendingSeek,
-} from './access-feed.js';
+import { AccessFeed, type FeedContext, type LineNumbers, type PendingSeek } from './access-feed.js';
 import type { RequestDetails } from './line-details.js';
+import { LineFeed } from './line-feed.js';
 import { applyLine, seekersOf } from './request-lines.js';
 import type { AccessFields } from './access-fields.js';
 import { ReplayEngine } from './engine.js';
